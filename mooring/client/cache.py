@@ -83,6 +83,10 @@ class Collection(Generic[Obj]):
         """The objects that an index has under a key."""
         return self._indexes[index].find(key)
 
+    def first(self, index: str, key: str) -> Obj | None:
+        """One of the objects that an index has under a key, if there is any."""
+        return self._indexes[index].find_first(key)
+
     def in_namespace(self, namespace: str) -> list[Obj]:
         return self.by("namespace", namespace)
 
@@ -176,8 +180,9 @@ class _Index(Generic[Obj]):
         after = () if new is None else self._keys(new)
         if before == after:  # as nearly always
             return
+        kept = frozenset(after)
         for key in before:
-            if key not in after:
+            if key not in kept:
                 bucket = buckets[key]
                 del bucket[name]
                 if not bucket:
@@ -188,6 +193,10 @@ class _Index(Generic[Obj]):
     def find(self, key: str) -> list[Obj]:
         objects = self._objects
         return [objects[name] for name in self._buckets.get(key, ())]
+
+    def find_first(self, key: str) -> Obj | None:
+        name = next(iter(self._buckets.get(key, ())), None)
+        return None if name is None else self._objects[name]
 
 
 class Cache:

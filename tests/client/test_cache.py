@@ -158,3 +158,25 @@ def test_metadata_alone_leaves_the_model_to_others_while_there_is_nothing() -> N
             running.cancel()
 
     asyncio.run(scene())
+
+
+class Key(str):
+    """A key of an index; `compared` counts comparisons of all keys."""
+
+    compared = 0
+
+    def __eq__(self, other: object) -> bool:
+        Key.compared += 1
+        return str.__eq__(self, other)
+
+    __hash__ = str.__hash__
+
+
+def test_an_object_with_many_keys_is_indexed_in_linear_time() -> None:
+    maps = Collection(MAPS)
+    maps.index("key", lambda one: tuple(Key(f"{one.metadata.resource_version}-{n}") for n in range(1000)))
+    for version in range(3):
+        maps.apply(config_map(version))
+    assert Key.compared < 10_000
+    assert maps.first("key", "1-0") is None
+    assert maps.first("key", "2-999") is maps.get("n/m")

@@ -12,19 +12,26 @@ from mooring.sandbox.programs.program import Outcome, open_shell, run_command
 from mooring.sandbox.programs.shell import Shell
 from mooring.sandbox.programs.specs import ContainerSpec
 from mooring.sandbox.programs.wire import Wire
+from mooring.sandbox.programs.work import Work
 
 
 def execute(
-    life: PodLife, container: str, command: Sequence[str], now: float, stdin: str | None
+    life: PodLife,
+    container: str,
+    command: Sequence[str],
+    now: float,
+    stdin: str | None,
+    work: Work | None = None,
 ) -> tuple[Outcome | None, Files]:
     """Run a command in a container: its outcome, None where that is not known, and the files it has written.
+    `work` is what it may cost.
 
     Raises NotRunningError.
     """
     one, spec = _find(life, container)
     files = one.files.fork()
     sources, wire = one.sources or life.surroundings.sources, _wire(life)
-    return run_command(command, spec, sources, files, now, stdin, wire), files
+    return run_command(command, spec, sources, files, now, stdin, wire, work), files
 
 
 def open_container_shell(life: PodLife, container: str) -> Shell:

@@ -9,7 +9,7 @@ from mooring.sandbox.kubelet.container_life import RUNNING, ContainerLife
 from mooring.sandbox.kubelet.containers import PodLife
 from mooring.sandbox.kubelet.executing import execute
 from mooring.sandbox.kubelet.fleet import Fleet, Machine
-from mooring.sandbox.network.messages import Query, RefusedError, Reply, UnreachableError
+from mooring.sandbox.network.messages import Budget, Query, RefusedError, Reply, UnreachableError
 from mooring.sandbox.network.network import Destination
 from mooring.sandbox.programs.errors import ForeverError, UnknownProgramError
 from mooring.sandbox.programs.executing import NotRunningError
@@ -17,10 +17,12 @@ from mooring.sandbox.programs.files import Files
 from mooring.sandbox.programs.listeners import Listener, Process, answer_query, find_listener, text
 from mooring.sandbox.programs.loads import Loads
 from mooring.sandbox.programs.program import Outcome
-from mooring.sandbox.programs.specs import ContainerSpec
+from mooring.sandbox.programs.specs import ContainerSpec, PortSpec
 from mooring.sandbox.programs.work import Work
 
 _ANY_ADDRESS = ("", "0.0.0.0")
+_HostPorts = dict[tuple[str, int], list[tuple[str, PortSpec]]]
+"""By protocol and port of the node: containers, with their ports."""
 
 
 class _Site(NamedTuple):
@@ -28,6 +30,7 @@ class _Site(NamedTuple):
 
     life: PodLife
     machine: Machine
+    ports: _HostPorts
 
 
 class _Server(NamedTuple):
@@ -60,10 +63,10 @@ class PodHosts:
 
     def place(self, life: PodLife, machine: Machine, address: str) -> None:
         """Have a pod at its address, or without one in the network of its node."""
-        pod, site = life.pod, _Site(life, machine)
+        pod, site = life.pod, _Site(life, machine, _host_ports(life))
         if address:
             self._pods[address] = site
-        if not address or any(port.host_port for one in _specs(life) for port in one.ports):
+        if not address or site.ports:
             self._on_nodes.setdefault(pod.spec.node_name, {})[pod.uid] = site
 
     def remove(self, life: PodLife, address: str) -> None:
@@ -79,15 +82,15 @@ class PodHosts:
     def node_at(self, address: str) -> str:
         return self._fleet.name_at(address)
 
-    def listens(self, destination: Destination) -> bool:
-        return self._find(destination) is not None
+    def listens(self, destination: Destination, budget: Budget | None = None) -> bool:
+        return self._find(destination, budget) is not None
 
-    def answer(self, destination: Destination, query: Query) -> Reply:
-        server = self._find(destination)
+    def answer(self, destination: Destination, query: Query, budget: Budget | None = None) -> Reply:
+        server = self._find(destination, budget)
         if server is None:
             raise RefusedError
         site, one, listener = server
-        process = self._process(site.life, one)
+        process = self._process(site.life, one, budget if isinstance(budget, Work) else Work())
         try:
             reply = answer_query(listener, query, process)
         except UnknownProgramError:
@@ -97,7 +100,7 @@ class PodHosts:
         self._apply(site.life, one, process)
         return reply
 
-    def _find(self, destination: Destination) -> _Server | None:
+    def _find(self, destination: Destination, budget: Budget | None) -> _Server | None:
         """Return what listens. Raises UnreachableError."""
         node = self.node_at(destination.address)
         sites = self._on_nodes.get(node, {}).values() if node else ()
@@ -109,22 +112,26 @@ class PodHosts:
             raise UnreachableError
         everything = ((one, *_port_on_node(one, destination)) for one in sites)
         for one, container, port in ((site, "", destination.port), *everything):
-            for each in _running(one) if one is not None and port else ():
+            if one is None or not port:
+                continue
+            for each in _running(one):
+                if budget is not None:
+                    budget.spend(1)
                 listener = find_listener(each.outcome.listeners, destination.protocol, port)
-                if listener is not None and container in ("", each.name) and one is not None:
+                if listener is not None and container in ("", each.name):
                     return _Server(one, each, listener)
         return None
 
-    def _process(self, life: PodLife, one: ContainerLife) -> Process:
+    def _process(self, life: PodLife, one: ContainerLife, work: Work) -> Process:
         now = self._clock()
         files = one.files.fork()
-        files.work = Work()
+        files.work = work
         sources = one.sources or life.surroundings.sources
         assert life.client is not None
 
         def run(script: str) -> Outcome | None:
             try:
-                outcome, written = execute(life, one.name, ["/bin/sh", "-c", script], now, None)
+                outcome, written = execute(life, one.name, ["/bin/sh", "-c", script], now, None, work)
             except NotRunningError:
                 return None
             self._written(life, written)
@@ -136,7 +143,7 @@ class PodHosts:
             files,
             one.started,
             now,
-            life.client,
+            life.client._replace(work=work),
             one.connection.server_state,
             run,
             is_stopping=life.pod.metadata.deletion_timestamp is not None,
@@ -158,6 +165,15 @@ def _specs(life: PodLife) -> Iterator[ContainerSpec]:
     return (one.spec for one in life.all if one.spec is not None)
 
 
+def _host_ports(life: PodLife) -> _HostPorts:
+    ports: _HostPorts = {}
+    for spec in _specs(life):
+        for port in spec.ports:
+            if port.host_port:
+                ports.setdefault((port.protocol, port.host_port), []).append((spec.name, port))
+    return ports
+
+
 def _running(site: _Site) -> Iterator[ContainerLife]:
     return (one for one in site.life.all if one.state == RUNNING)
 
@@ -167,12 +183,7 @@ def _port_on_node(site: _Site, destination: Destination) -> tuple[str, int]:
     run = site.life.run
     if run is None or run.spec.host_network:
         return "", destination.port
-    for spec in _specs(site.life):
-        for port in spec.ports:
-            if (
-                port.host_port == destination.port
-                and port.protocol == destination.protocol
-                and port.host_ip in (*_ANY_ADDRESS, destination.dialed)
-            ):
-                return spec.name, port.container_port
+    for container, port in site.ports.get((destination.protocol, destination.port), ()):
+        if port.host_ip in (*_ANY_ADDRESS, destination.dialed):
+            return container, port.container_port
     return "", 0

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Final, NamedTuple
-from urllib.parse import parse_qs, urlsplit
+from functools import lru_cache
+from typing import Final, NamedTuple, Protocol
+from urllib.parse import parse_qsl, urlsplit
 
 LARGEST: Final = 1024 * 1024  # bytes of a body
+LONGEST_FORM: Final = 128 * 1024  # bytes of a body that is a form
+_MOST_PARAMETERS: Final = 1000
 TCP: Final = "TCP"
 UDP: Final = "UDP"
 _NO_HEADERS: Final[Mapping[str, str]] = {}
@@ -28,13 +31,26 @@ class Query(NamedTuple):
     def path(self) -> str:
         return urlsplit(self.target).path or "/"
 
+    @property
+    def is_form(self) -> bool:
+        return self.headers.get("content-type", "").startswith("application/x-www-form-urlencoded")
+
     def param(self, name: str) -> str:
         """Return a parameter of the query or of a form, "" if it is not there."""
         texts = [urlsplit(self.target).query]
-        if self.headers.get("content-type", "").startswith("application/x-www-form-urlencoded"):
+        if self.is_form:
             texts.insert(0, self.body.decode(errors="replace"))
-        values = (parse_qs(text, keep_blank_values=True).get(name) for text in texts)
-        return next((value[0] for value in values if value), "")
+        return next((values[name] for values in map(_read_form, texts) if name in values), "")
+
+
+@lru_cache(8)
+def _read_form(text: str) -> dict[str, str]:
+    """Return the first value of each parameter; none if they are too many."""
+    try:
+        pairs = parse_qsl(text, keep_blank_values=True, max_num_fields=_MOST_PARAMETERS)
+    except ValueError:
+        return {}
+    return dict(reversed(pairs))
 
 
 class Reply(NamedTuple):
@@ -43,6 +59,14 @@ class Reply(NamedTuple):
     status: int = 200
     body: bytes = b""
     headers: Mapping[str, str] = {"content-type": "text/plain; charset=utf-8"}
+
+
+class Budget(Protocol):
+    """The work that a client may still cause."""
+
+    def spend(self, units: int) -> None:
+        """Account for work; a unit takes about 0.3 µs. Raises an error if it is too much."""
+        ...
 
 
 class NetworkError(Exception):

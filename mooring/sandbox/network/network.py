@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import partial
 from ipaddress import AddressValueError, IPv4Address, IPv4Network
 from typing import Final, NamedTuple, Protocol
 
+from mooring.sandbox.network.backends import Endpoint
 from mooring.sandbox.network.messages import (
     LARGEST,
+    LONGEST_FORM,
     TCP,
+    Budget,
     NetworkError,
     OutsideError,
     Query,
@@ -18,12 +20,14 @@ from mooring.sandbox.network.messages import (
     UnreachableError,
 )
 from mooring.sandbox.network.names import DnsRecord, Names
-from mooring.sandbox.network.services import Endpoint, Services, Source, port_of
+from mooring.sandbox.network.services import Services, Source, port_of
 
 _OWN: Final = IPv4Network("10.0.0.0/8")
 """The addresses of nodes, pods and Services."""
 _MOST_CAUSED: Final = 200  # requests that servers make to answer one
 _DEEPEST: Final = 8  # servers that ask others in a row
+_COST: Final = 40  # units of work for each connection
+_COMPONENT_COST: Final = 2_000  # for each request to a component
 _FIRST_PORT, _PORTS = 32768, 28232
 """Those of clients."""
 
@@ -44,12 +48,13 @@ class Hosts(Protocol):
         """Return the name of the node that has an address, or ""."""
         ...
 
-    def listens(self, destination: Destination) -> bool:
+    def listens(self, destination: Destination, budget: Budget | None = None) -> bool:
         """Whether something listens. Raises UnreachableError if there is no such host."""
         ...
 
-    def answer(self, destination: Destination, query: Query) -> Reply:
-        """Have the program that listens answer a request. Raises NetworkError."""
+    def answer(self, destination: Destination, query: Query, budget: Budget | None = None) -> Reply:
+        """Have the program that listens answer a request, at the expense of its client. Raises
+        NetworkError."""
         ...
 
 
@@ -80,14 +85,15 @@ class Network:
         self._connections = 0
         self._depth = self._caused = 0
 
-    def find_records(self, name: str, kind: str = "A") -> list[DnsRecord]:
-        return self._names.find(name, kind)
+    def find_records(self, name: str, kind: str = "A", budget: Budget | None = None) -> list[DnsRecord]:
+        return self._names.find(name, kind, budget)
 
-    def has_name(self, name: str) -> bool:
-        return self._names.exists(name)
-
-    def connect(self, source: Source, address: str, port: int, protocol: str = TCP) -> Destination:
+    def connect(
+        self, source: Source, address: str, port: int, protocol: str = TCP, budget: Budget | None = None
+    ) -> Destination:
         """Return where a connection ends. Raises NetworkError."""
+        if budget is not None:
+            budget.spend(_COST)
         if protocol not in ("TCP", "UDP") or not 0 < port < 65536:
             raise RefusedError
         try:
@@ -95,56 +101,78 @@ class Network:
         except AddressValueError:
             raise OutsideError from None
         host = source.address if ip.is_loopback else str(ip)
-        destination = self._translate(source, Destination(host, port, protocol, str(ip)))
+        destination = self._translate(source, Destination(host, port, protocol, str(ip)), budget)
         if self._find_component(destination) is not None:
             return destination
         host = destination.address
         if not host or (IPv4Address(host) not in _OWN and not self._hosts.node_at(host)):
             raise OutsideError
-        if not self._hosts.listens(destination):
+        if not self._hosts.listens(destination, budget):
             raise RefusedError
         return destination
 
-    def ask(self, source: Source, address: str, port: int, query: Query, protocol: str = TCP) -> Reply:
-        """Send a request and return the answer. Raises NetworkError."""
-        destination = self.connect(source, address, port, protocol)
+    def ask(
+        self,
+        source: Source,
+        address: str,
+        port: int,
+        query: Query,
+        protocol: str = TCP,
+        budget: Budget | None = None,
+    ) -> Reply:
+        """Send a request and return the answer; servers work at the expense of the client. Raises
+        NetworkError."""
+        destination = self.connect(source, address, port, protocol, budget)
         self._connections += 1
         peer = f"{source.address}:{_FIRST_PORT + self._connections % _PORTS}"
         if len(query.body) > LARGEST:
             return Reply(413, b"the body exceeds 1 MiB\n")
+        if query.is_form and len(query.body) > LONGEST_FORM:
+            return Reply(413, b"the form exceeds 128 KiB\n")
         self._caused = self._caused + 1 if self._depth else 0
         if self._depth >= _DEEPEST or self._caused > _MOST_CAUSED:
             raise UnreachableError
         self._depth += 1
         try:
-            component = self._find_component(destination)
-            answer = component or partial(self._hosts.answer, destination)
-            reply = answer(query._replace(peer=peer))
+            reply = self._answer(destination, query._replace(peer=peer), budget)
         finally:
             self._depth -= 1
+        if budget is not None:
+            budget.spend(len(reply.body) // 32)
         return reply if len(reply.body) <= LARGEST else Reply(502, b"the answer exceeds 1 MiB\n")
+
+    def _answer(self, destination: Destination, query: Query, budget: Budget | None) -> Reply:
+        component = self._find_component(destination)
+        if component is None:
+            return self._hosts.answer(destination, query, budget)
+        if budget is not None:
+            budget.spend(_COMPONENT_COST)
+        return component(query)
 
     def _find_component(self, destination: Destination) -> Callable[[Query], Reply] | None:
         return self.components.find(destination, self._hosts.node_at(destination.address))
 
-    def _translate(self, source: Source, dialed: Destination) -> Destination:
+    def _translate(self, source: Source, dialed: Destination, budget: Budget | None) -> Destination:
         """Return where a connection to a Service or a node port ends; others are returned as they are.
         Raises NetworkError."""
         address, port, protocol, _ = dialed
         service = self.services.at(address)
         if service is not None:
+            if budget is not None:
+                budget.spend(len(service.spec.ports) // 4)
             served = port_of(service, port, protocol)
             if served is None:
                 raise RefusedError
             spec = service.spec
             is_local = spec.internal_traffic_policy == "Local" and address == spec.cluster_ip
-            return _behind(self.services.choose(service, served, source, is_local=is_local), protocol)
+            return _behind(self.services.choose(service, served, source, budget, is_local=is_local), protocol)
         node = self._hosts.node_at(address)
         behind = self.services.at_node_port(protocol, port) if node else None
-        if behind is None or self._hosts.listens(dialed):
+        if behind is None or self._hosts.listens(dialed, budget):
             return dialed
         is_local = behind[0].spec.external_traffic_policy == "Local"
-        return _behind(self.services.choose(*behind, source._replace(node=node), is_local=is_local), protocol)
+        source = source._replace(node=node)
+        return _behind(self.services.choose(*behind, source, budget, is_local=is_local), protocol)
 
 
 def _behind(endpoint: Endpoint, protocol: str) -> Destination:

@@ -8,7 +8,8 @@ from typing import Any, Final, NamedTuple, TypeVar
 from mooring.api.kinds import NAMESPACES, NODES, SERVICES
 from mooring.api.workloads import Service, ServicePort
 from mooring.client.cache import Cache
-from mooring.sandbox.network.messages import RefusedError, UnreachableError
+from mooring.sandbox.network.backends import Backends, Choice, Endpoint, KeptBackends
+from mooring.sandbox.network.messages import Budget, RefusedError, UnreachableError
 from mooring.sandbox.network.slices import SERVICE_NAME, SLICES, EndpointSlice
 
 ZONE: Final = "topology.kubernetes.io/zone"
@@ -17,6 +18,10 @@ V = TypeVar("V")
 
 _AFFINITY_SECONDS: Final = 10800
 _MOST: Final = 10_000  # turns and clients that are remembered
+_MOST_EXAMINED: Final = (
+    20_000  # endpoints of a Service, and ports of its EndpointSlices; others are not reached
+)
+_MOST_NAMED: Final = 20  # EndpointSlices that are searched for the names of an address
 
 
 class Source(NamedTuple):
@@ -24,27 +29,6 @@ class Source(NamedTuple):
 
     address: str = ""
     node: str = ""
-
-
-class Endpoint(NamedTuple):
-    """One address behind a Service."""
-
-    address: str
-    port: int
-    tree: dict[str, Any]
-    """As the EndpointSlice has it."""
-
-    @property
-    def node(self) -> str:
-        return str(self.tree.get("nodeName") or "")
-
-    @property
-    def is_ready(self) -> bool:
-        return (self.tree.get("conditions") or {}).get("ready") is not False
-
-    @property
-    def is_serving(self) -> bool:
-        return (self.tree.get("conditions") or {}).get("serving") is not False
 
 
 class Services:
@@ -58,11 +42,18 @@ class Services:
         self._slices = cache.follow(SLICES)
         self._slices.index("of service", _service_key)
         self._slices.index("hostname", _named_addresses)
+        self._backends = KeptBackends()
+        self._slices.subscribe(self._forget)
         self._nodes = cache.follow(NODES)
         self._namespaces = cache.follow(NAMESPACES)
         self._turns: dict[tuple[str, str, int], int] = {}
         self._clients: dict[tuple[str, str], tuple[str, float]] = {}
         """The address that a client of a Service had, and when it was last used."""
+
+    def _forget(self, old: EndpointSlice | None, new: EndpointSlice | None) -> None:
+        for slice in (old, new):
+            for key in () if slice is None else _service_key(slice):
+                self._backends.forget(key)
 
     def find(self, namespace: str, name: str) -> Service | None:
         return self._services.get(f"{namespace}/{name}")
@@ -72,7 +63,7 @@ class Services:
 
     def at(self, address: str) -> Service | None:
         """Return the Service that has an address."""
-        return next(iter(self._services.by("address", address)), None)
+        return self._services.first("address", address)
 
     def at_node_port(self, protocol: str, port: int) -> tuple[Service, ServicePort] | None:
         for service in self._services.by("node port", f"{protocol}/{port}"):
@@ -81,53 +72,60 @@ class Services:
                     return service, one
         return None
 
-    def endpoints(self, service: Service, port: ServicePort | None) -> Iterator[Endpoint]:
-        """Yield all endpoints of a port, or without one those of a headless Service."""
+    def backends(self, service: Service, port: ServicePort | None, budget: Budget | None = None) -> Backends:
+        """Return what is behind a port, or without one behind a headless Service."""
+        key = ("", "", 0) if port is None else (port.name, port.protocol or "TCP", port.port)
+        return self._backends.get(service.key, key, lambda: self._endpoints(service, port), budget)
+
+    def _endpoints(self, service: Service, port: ServicePort | None) -> Iterator[Endpoint]:
+        left = _MOST_EXAMINED
         for slice in self._slices.by("of service", service.key):
             ports = slice.ports or ()
+            left -= 1 + len(ports)
+            if left < 0:
+                return
             numbers = [0] if port is None else [one.get("port") for one in ports if _is_port(one, port)]
             if slice.address_type != "IPv4" or not numbers:
                 continue
             for endpoint in slice.endpoints or ():
                 for address in endpoint.get("addresses") or ():
+                    left -= 1
+                    if left < 0:
+                        return
                     yield Endpoint(address, numbers[0] or (0 if port is None else port.port), endpoint)
 
-    def with_hostname(self, address: str) -> Iterator[tuple[str, str]]:
+    def with_hostname(self, address: str, budget: Budget | None) -> Iterator[tuple[str, str]]:
         """Yield the host names that an address has, each with "SERVICE.NAMESPACE"."""
-        for slice in self._slices.by("hostname", address):
-            for endpoint in slice.endpoints or ():
+        for slice in self._slices.by("hostname", address)[:_MOST_NAMED]:
+            endpoints = slice.endpoints or ()
+            if budget is not None:
+                budget.spend(2 * len(endpoints))
+            for endpoint in endpoints:
                 if endpoint.get("hostname") and address in endpoint["addresses"]:
                     yield endpoint["hostname"], f"{slice.metadata.labels.get(SERVICE_NAME)}.{slice.namespace}"
 
     def choose(
-        self, service: Service, port: ServicePort, source: Source, *, is_local: bool = False
+        self,
+        service: Service,
+        port: ServicePort,
+        source: Source,
+        budget: Budget | None = None,
+        *,
+        is_local: bool = False,
     ) -> Endpoint:
         """Return the endpoint for a new connection; with `is_local`, one on the node of the client. Raises
         RefusedError and UnreachableError."""
-        everything = [one for one in self.endpoints(service, port) if one.is_ready or one.is_serving]
-        if not everything:
+        backends = self.backends(service, port, budget)
+        if not backends.all.endpoints:
             raise RefusedError
-        if is_local:
-            everything = [one for one in everything if one.node == source.node]
-            if not everything:
-                raise UnreachableError  # kube-proxy drops these
-        usable = [one for one in everything if one.is_ready] or everything
-        if not is_local:
-            usable = self._near(usable, source)
-        return self._stay(service, source, usable) or self._take_turn(service, port, usable)
-
-    def _near(self, endpoints: list[Endpoint], source: Source) -> list[Endpoint]:
-        """Return the endpoints whose hints name the node or the zone of the client, if all have hints."""
         node = self._nodes.get(source.node)
         zone = None if node is None else node.metadata.labels.get(ZONE)
-        for field, name in (("forNodes", source.node), ("forZones", zone)):
-            if all(_hints(one, field) for one in endpoints):
-                near = [one for one in endpoints if name in _hints(one, field)]
-                if near:
-                    return near
-        return endpoints
+        choice = backends.on_node(source.node) if is_local else backends.near(source.node, zone)
+        if not choice.endpoints:
+            raise UnreachableError  # kube-proxy drops these
+        return self._stay(service, source, choice) or self._take_turn(service, port, choice)
 
-    def _stay(self, service: Service, source: Source, endpoints: list[Endpoint]) -> Endpoint | None:
+    def _stay(self, service: Service, source: Source, choice: Choice) -> Endpoint | None:
         """Return the endpoint that a client has used before, if the Service wants that."""
         spec, key, now = service.spec, (service.uid, source.address), self._clock()
         if spec.session_affinity != "ClientIP":
@@ -137,16 +135,15 @@ class Services:
         config = (spec.session_affinity_config or {}).get("clientIP") or {}
         if now - used >= (config.get("timeoutSeconds") or _AFFINITY_SECONDS):
             address = ""
-        endpoint = next((one for one in endpoints if one.address == address), None)
-        endpoint = endpoint or self._take_turn(service, None, endpoints)
+        endpoint = choice.at.get(address) or self._take_turn(service, None, choice)
         _remember(self._clients, key, (endpoint.address, now))
         return endpoint
 
-    def _take_turn(self, service: Service, port: ServicePort | None, endpoints: list[Endpoint]) -> Endpoint:
+    def _take_turn(self, service: Service, port: ServicePort | None, choice: Choice) -> Endpoint:
         key = service.uid, "" if port is None else port.protocol, 0 if port is None else port.port
         turn = self._turns.get(key, 0)
         _remember(self._turns, key, turn + 1)
-        return endpoints[turn % len(endpoints)]
+        return choice.endpoints[turn % len(choice.endpoints)]
 
 
 def port_of(service: Service, number: int, protocol: str) -> ServicePort | None:
@@ -168,10 +165,6 @@ def _is_port(tree: dict[str, Any], port: ServicePort) -> bool:
     return (tree.get("name") or "") == port.name and (tree.get("protocol") or "TCP") == (
         port.protocol or "TCP"
     )
-
-
-def _hints(endpoint: Endpoint, field: str) -> list[str]:
-    return [one["name"] for one in (endpoint.tree.get("hints") or {}).get(field) or ()]
 
 
 def _addresses(service: Service) -> tuple[str, ...]:

@@ -23,13 +23,11 @@ if TYPE_CHECKING:
     from mooring.sandbox.programs.shell import Shell
 
 T = TypeVar("T")
-_COST: Final = 40  # units of work for each question
 _KINDS: Final = frozenset(("A", "AAAA", "SRV", "PTR", "CNAME", "ANY", "MX", "TXT", "NS"))
 
 
 def _ask(shell: Shell, what: str, act: Callable[[Client], T]) -> T:
     """Ask a question. Raises NetworkError; a loop that waits for the world outside is not run."""
-    shell.work.spend(_COST)
     try:
         return shell.ask(what, act)
     except OutsideError:

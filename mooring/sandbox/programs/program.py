@@ -121,12 +121,13 @@ def run_command(
     now: float,
     stdin: str | None = None,
     wire: Wire | None = None,
+    work: Work | None = None,
 ) -> Outcome | None:
     """Return what a command does that is executed in a container, or None where that is not known. The
     variables that its image sets are missing."""
     shell = open_shell(spec, sources, files)
     shell.wire = wire
-    shell.begin(now)
+    shell.begin(now, work)
     shell.input = stdin
     return _run_executed(shell, lambda: shell.command([*words]))
 

@@ -29,6 +29,7 @@ T = TypeVar("T")
 
 MOST_STEPS: Final = 2_000  # commands of one run; a script that needs more is taken to run forever
 MOST_OUTPUT: Final = 64 * 1024
+_ASKING: Final = 40  # units of work for each question to the network
 
 _KEYWORDS: Final = frozenset(
     ("if", "then", "elif", "else", "fi", "while", "until", "do", "done", "for", "in", "{", "}")
@@ -87,12 +88,12 @@ class Shell:
         self._steps = 0
         self._printed = 0
 
-    def begin(self, now: float) -> None:
+    def begin(self, now: float, work: Work | None = None) -> None:
         """Forget what was printed, with a new budget of work: for the next line of a client."""
         self.started, self.seconds = now, 0.0
         self.output, self.errors = [], set()
         self.input = None
-        self.work = self.files.work = Work()
+        self.work = self.files.work = work or Work()
         self._steps = self._printed = 0
 
     # ---- what commands use
@@ -123,8 +124,9 @@ class Shell:
         """Ask the network. Raises NetworkError, LaterError, and UnknownProgramError where there is none."""
         if self.wire is None:
             raise UnknownProgramError("network")
+        self.work.spend(_ASKING)
         try:
-            return self.wire.ask(self.now, what, act)
+            return self.wire.ask(self.now, what, act, self.work)
         except LaterError:
             self.resumes_at = min(self.resumes_at, self.now)
             raise

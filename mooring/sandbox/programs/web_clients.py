@@ -26,7 +26,6 @@ from mooring.sandbox.programs.resolving import find_addresses, is_address
 if TYPE_CHECKING:
     from mooring.sandbox.programs.shell import Shell
 
-_COST: Final = 40  # units of work for each request
 _MOST_REDIRECTS: Final = 10
 _TIMEOUT: Final = 127.0  # seconds until a connection that is not answered fails, as on Linux
 _OUTSIDE: Final = "the network of a sandbox cluster has no connection to the world outside"
@@ -86,7 +85,6 @@ def resolve(shell: Shell, host: str) -> str:
 
 def send(shell: Shell, address: str, port: int, query: Query, protocol: str = "TCP") -> Reply:
     """Raises NetworkError."""
-    shell.work.spend(_COST)
     what = f"{query.method} {protocol} {address}:{port}{query.target} {query.body!r}"
     reply = shell.ask(what, lambda client: client.ask(address, port, query, protocol))
     shell.work.copy(len(reply.body))

@@ -12,6 +12,7 @@ from mooring.sandbox.network.names import DnsRecord
 from mooring.sandbox.network.network import Network
 from mooring.sandbox.network.services import Source
 from mooring.sandbox.programs.errors import ForeverError
+from mooring.sandbox.programs.work import Work
 
 T = TypeVar("T")
 
@@ -19,21 +20,23 @@ MOST_KEPT: Final = 2_000  # answers of one run; a program that asks for more is 
 
 
 class Client(NamedTuple):
-    """The network, as it is reached from one pod."""
+    """The network, as it is reached from one pod. With `work`, what it causes is accounted for: methods may
+    raise ForeverError."""
 
     network: Network
     source: Source
+    work: Work | None = None
 
     def find_records(self, name: str, kind: str = "A") -> list[DnsRecord]:
-        return self.network.find_records(name, kind)
+        return self.network.find_records(name, kind, self.work)
 
     def connect(self, address: str, port: int, protocol: str = "TCP") -> None:
         """Raises NetworkError."""
-        self.network.connect(self.source, address, port, protocol)
+        self.network.connect(self.source, address, port, protocol, self.work)
 
     def ask(self, address: str, port: int, query: Query, protocol: str = "TCP") -> Reply:
         """Raises NetworkError."""
-        return self.network.ask(self.source, address, port, query, protocol)
+        return self.network.ask(self.source, address, port, query, protocol, self.work)
 
 
 class LaterError(ForeverError):
@@ -75,9 +78,10 @@ class Wire:
         self._answers = answers or Answers()
         self._count = Counter[tuple[float, str]]()
 
-    def ask(self, at: float, what: str, act: Callable[[Client], T]) -> T:
-        """Ask at a time. Raises NetworkError and LaterError."""
+    def ask(self, at: float, what: str, act: Callable[[Client], T], work: Work) -> T:
+        """Ask at a time. Raises NetworkError, LaterError and ForeverError."""
         if at > self._until:
             raise LaterError
         self._count[at, what] += 1
-        return self._answers.get((at, what, self._count[at, what]), lambda: act(self.client))
+        client = self.client._replace(work=work)
+        return self._answers.get((at, what, self._count[at, what]), lambda: act(client))
