@@ -198,6 +198,8 @@ class PodLife:
         outcome = run_pre_stop(one, now, work)
         if outcome is None:
             return 0.0
+        if outcome.exit_code:
+            self._note(one, "Warning", "FailedPreStopHook", "PreStopHook failed")
         self.log(one, outcome.output, now)
         return LAST_BACKOFF if outcome.run_time is None else outcome.run_time
 

@@ -26,11 +26,13 @@ def ask_post_start(one: ContainerLife) -> str:
 
 
 def run_pre_stop(one: ContainerLife, now: float, work: Work) -> Outcome | None:
-    """Run the preStop hook of a container that stops; None where there is none, or it is not known."""
+    """Run the preStop hook of a container that stops; None where there is none, or it is not known. It fails
+    with an exit code other than 0."""
     hook = None if one.spec is None or one.spec.lifecycle is None else one.spec.lifecycle.pre_stop
     if hook is not None and hook.sleep is not None:
         return Outcome(float(hook.sleep.seconds))
-    _ask(one, hook)
+    if _ask(one, hook):
+        return Outcome(0.0, exit_code=1)
     if one.spec is None:
         return None
     return run_hook(one.spec, hook, one.sources, one.files, now, work, _wire(one))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import math
 from collections.abc import Callable, Collection, Sequence
 from contextlib import suppress
 from typing import Any
@@ -23,7 +24,7 @@ from mooring.sandbox.kubelet.container_life import KILLED, TERMINATED_CODE
 from mooring.sandbox.kubelet.containers import RETRY, PodLife
 from mooring.sandbox.kubelet.executing import execute, find_container, open_container_shell
 from mooring.sandbox.kubelet.fleet import Fleet, Machine
-from mooring.sandbox.kubelet.guests import Guest
+from mooring.sandbox.kubelet.guests import Guest, Stopping
 from mooring.sandbox.kubelet.hosts import PodHosts
 from mooring.sandbox.kubelet.listeners import Listeners
 from mooring.sandbox.kubelet.mounted_claims import Claims
@@ -405,13 +406,15 @@ class Kubelets(Controller):
         """A pod that is deleted ends as it pleases, but within its grace period."""
         if guest is not None:
             now = self.context.clock()
-            due = self._stopped_at(pod, guest, now)
+            stopping = guest.stopping or self._begin_stop(pod, guest, now)
+            deadline = _deadline(pod)
+            due = stopping.ends_at(deadline)
             if now < due:
                 self.enqueue(pod.key, due - now)
                 return
             if not pod.finished:  # watchers see how it ended before it is gone
                 life = guest.life or await self._know(pod, guest)
-                life.stop(now, TERMINATED_CODE if guest.stops is None or now >= guest.stops else KILLED)
+                life.stop(now, TERMINATED_CODE if now >= stopping.stops_at(deadline) else KILLED)
                 await self._write(pod, statuses.ended(pod, life, now))
         try:
             await self.cluster.delete(PODS, pod.name, pod.namespace, uid=pod.uid, grace_period_seconds=0)
@@ -421,25 +424,23 @@ class Kubelets(Controller):
         if not pod.metadata.finalizers:
             self._pods.delete(pod)
 
-    def _stopped_at(self, pod: Pod, guest: Guest, now: float) -> float:
-        """Return when the containers of a deleted pod have stopped; the first call stops them."""
-        if guest.stops is None:
-            hooks, handlers = 0.0, 0.0
-            if guest.life is not None:
-                hooks, handlers = guest.life.begin_stop(now), guest.life.stop_time
-            guest.stops = now + hooks + (guest.script.stop_time or handlers or self._stop_time)
-            if self._budget.try_take(len(pod.spec.containers)):
-                for container in pod.spec.containers:
-                    self._event(
-                        pod,
-                        "Normal",
-                        "Killing",
-                        f"Stopping container {container.name}",
-                        f"spec.containers{{{container.name}}}",
-                    )
-        if pod.metadata.deletion_grace_period_seconds is None:  # we know of the deletion before its details
-            return guest.stops
-        return min(guest.stops, max(parse_time(pod.metadata.deletion_timestamp or ""), now))
+    def _begin_stop(self, pod: Pod, guest: Guest, now: float) -> Stopping:
+        hooks, handlers = 0.0, 0.0
+        if guest.life is not None:
+            hooks, handlers = guest.life.begin_stop(now), guest.life.stop_time
+            self._record(pod, guest.life)
+        seconds = guest.script.stop_time or handlers or self._stop_time
+        guest.stopping = Stopping(now, now + hooks, seconds)
+        if self._budget.try_take(len(pod.spec.containers)):
+            for container in pod.spec.containers:
+                self._event(
+                    pod,
+                    "Normal",
+                    "Killing",
+                    f"Stopping container {container.name}",
+                    f"spec.containers{{{container.name}}}",
+                )
+        return guest.stopping
 
     # ---- writing
 
@@ -468,6 +469,13 @@ class Kubelets(Controller):
             if not self._budget.try_take(1):
                 return
             self._event(pod, note.type, note.reason, note.message, note.field_path)
+
+
+def _deadline(pod: Pod) -> float:
+    """Return when the grace period of a deleted pod is over."""
+    if pod.metadata.deletion_grace_period_seconds is None:  # we know of the deletion before its details
+        return math.inf
+    return parse_time(pod.metadata.deletion_timestamp or "")
 
 
 def _describes_itself(old: ObjectMeta, new: ObjectMeta) -> bool:

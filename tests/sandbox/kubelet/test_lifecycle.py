@@ -136,6 +136,33 @@ def test_hooks_see_the_variables_and_files_of_their_container() -> None:
     play(scene)
 
 
+@pytest.mark.parametrize(
+    ("hook", "grace", "seconds", "fails"),
+    [
+        ({"sleep": {"seconds": 20}}, 10, 11, False),
+        ({"exec": {"command": ["false"]}}, 10, 1, True),
+        ({"httpGet": {"port": 81}}, 10, 1, True),
+    ],
+)
+def test_containers_get_the_signal_to_stop_after_their_hooks(
+    hook: Tree, grace: int, seconds: int, fails: bool
+) -> None:
+    async def scene(stage: Nodes) -> None:
+        main = container(script="trap 'sleep 1; exit 7' TERM; while true; do sleep 1; done")
+        main["lifecycle"] = {"preStop": hook}
+        await stage.run_pod(containers=[main], metadata={"finalizers": ["example.com/kept"]})
+        await stage.advance(2)
+        await stage.delete("pods", "web", grace=grace)
+        await stage.advance(seconds - 1)
+        assert await stage.phase() == "Running"
+        await stage.advance(1.5)
+        (ended,) = (await stage.status())["containerStatuses"]
+        assert ended["state"]["terminated"]["exitCode"] == 7
+        assert ("FailedPreStopHook" in await stage.reasons()) is fails
+
+    play(scene)
+
+
 @pytest.mark.parametrize(("port", "ready"), [(80, True), (81, False)])
 def test_agnhost_listens_at_the_port_of_its_flag(port: int, ready: bool) -> None:
     async def scene(stage: Nodes) -> None:
