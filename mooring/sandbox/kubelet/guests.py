@@ -11,7 +11,6 @@ from mooring.sandbox.kubelet.scripts import Script
 from mooring.sandbox.programs.sources import Tokens
 from mooring.sandbox.programs.specs import PodRun
 
-
 LEAST_GRACE: Final = 2.0
 """Seconds that containers have to stop, after hooks that took all the grace period, too."""
 

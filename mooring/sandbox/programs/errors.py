@@ -14,3 +14,7 @@ class ForeverError(Exception):
 class ExitError(Exception):
     def __init__(self, code: int) -> None:
         self.code = code
+
+
+class ReturnError(ExitError):
+    """A function ends."""

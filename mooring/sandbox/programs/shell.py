@@ -1,7 +1,8 @@
 """A small shell: runs scripts of well-known commands in no time, and reports what they would have done.
 
-Understood are lists, `&`, `if`, `while`, `for`, variables, `$(…)`, `$((…))`, redirections to files, and the
-commands of `commands`. Everything else raises `UnknownProgramError`: nothing is guessed.
+Understood are lists, `&`, `if`, `while`, `for`, `case`, functions, subshells, variables, `$(…)`, `$((…))`,
+`set -e`, redirections to files, and the commands of `commands`. Everything else raises `UnknownProgramError`:
+nothing is guessed.
 """
 
 from __future__ import annotations
@@ -10,19 +11,19 @@ import math
 import re
 import shlex
 from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from functools import partial
 from typing import Final, TypeVar
 
-from mooring.sandbox.programs.arithmetic import Arithmetic
-from mooring.sandbox.programs.environment import may_be_set
-from mooring.sandbox.programs.errors import ExitError, ForeverError, UnknownProgramError
+from mooring.sandbox.programs.errors import ExitError, ForeverError, ReturnError, UnknownProgramError
+from mooring.sandbox.programs.expansion import Expansion
 from mooring.sandbox.programs.files import NOT_THERE, FileError, Files
 from mooring.sandbox.programs.images import UNKNOWN_IMAGE, Image
 from mooring.sandbox.programs.listeners import Listener
 from mooring.sandbox.programs.servers import Server
 from mooring.sandbox.programs.stdin import EMPTY, Stdin
 from mooring.sandbox.programs.wire import Client, LaterError, Wire
-from mooring.sandbox.programs.words import ERRORS, LONGEST, NAME, OUTPUT, Part, Token, Word, tokenize
+from mooring.sandbox.programs.words import ERRORS, NAME, OUTPUT, Part, Token, Word, tokenize
 from mooring.sandbox.programs.work import Work
 
 T = TypeVar("T")
@@ -32,17 +33,29 @@ MOST_OUTPUT: Final = 64 * 1024
 _ASKING: Final = 40  # units of work for each question to the network
 
 _KEYWORDS: Final = frozenset(
-    ("if", "then", "elif", "else", "fi", "while", "until", "do", "done", "for", "in", "{", "}")
+    (
+        "if",
+        "then",
+        "elif",
+        "else",
+        "fi",
+        "while",
+        "until",
+        "do",
+        "done",
+        "for",
+        "in",
+        "case",
+        "esac",
+        "{",
+        "}",
+        "!",
+    )
 )
-_OWN: Final = frozenset(("RANDOM", "PPID", "SECONDS", "LINENO"))
-"""Variables that a shell sets itself."""
 _ASSIGNMENT: Final = re.compile(r"([A-Za-z_][A-Za-z0-9_]*)=")
-_URL: Final = re.compile(r"(?:https?://)?[\w.:-]+/[^*~?]*\?\w+=[^*~?]*")
-"""With a query; no file has such a name, so the shell leaves it as it is."""
-_ARITHMETIC: Final = re.compile(r"\s*(?:(\d{1,18})|\$?([A-Za-z_]\w*)|(==|!=|<=|>=|[-+*/%()<>]))")
 
 
-class Shell:
+class Shell(Expansion):
     """One run of a script. `seconds` is the time that it has taken, `output` what it printed when; `started`
     is in seconds since the epoch, None if it is not known. A variable that is None has a value that is not
     known. With `knows_image`, the image sets no variables of its own. The output of a hook is lost, except
@@ -58,6 +71,7 @@ class Shell:
         knows_image: bool = False,
         is_hook: bool = False,
     ) -> None:
+        super().__init__()
         self.started = started
         self.variables = dict(variables)
         self.exported = set(variables)
@@ -79,10 +93,10 @@ class Shell:
         self.waited = 0.0  # for the network
         self.functions: dict[str, tuple[list[Token], int]] = {}  # where their bodies begin
         self.term_handler = ""  # a script
-        self.traces = False  # prints commands before they run
         self.is_waiting = False  # in the condition of a loop
         self.background_end = 0.0  # when all commands in the background have ended
-        self._captured: list[str] | None = None
+        self._tested = 0  # around what runs: conditions and others whose failure does not end the shell
+        self._calls = 0  # of functions, one in another
         self._errors = ""  # where the error output goes: "" to the log, "&" to the output, or a path
         self.most_output = MOST_OUTPUT  # characters; a script that prints more is taken to run forever
         self._steps = 0
@@ -158,6 +172,13 @@ class Shell:
             raise ForeverError
         self.seconds = max(self.seconds, stdin.ends_at)
 
+    @contextmanager
+    def begin_shell(self, arguments: list[str], options: frozenset[str]) -> Iterator[None]:
+        """Run a script as a shell of its own does, with arguments from $0 on."""
+        with self.subshell():
+            self.arguments, self.options, self._tested, self.status = arguments, options, 0, 0
+            yield
+
     def step(self) -> None:
         self._steps += 1
         self.work.spend(1)
@@ -175,7 +196,7 @@ class Shell:
 
     def terminate(self) -> None:
         """Run what the signal to stop causes in a script that goes on forever; files stay as they are."""
-        self.files, self.output, self._steps = self.files.fork(), [], 0
+        self.files, self.output, self._steps, self._tested = self.files.fork(), [], 0, 0
         self.work = self.files.work = Work()
         self.script(self.term_handler)
 
@@ -193,10 +214,43 @@ class Shell:
         return self.status
 
     def _call(self, tokens: list[Token], start: int, arguments: list[str]) -> int:
-        if arguments:
-            raise UnknownProgramError("a function with arguments")
-        self._list(tokens, start, ("}",), run=True)
+        outer, self.arguments = self.arguments, ["".join(self.arguments[:1]), *arguments]
+        tested = self._tested
+        self._calls += 1
+        try:
+            self._list(tokens, start, ("}",), run=True)
+        except ReturnError as returned:
+            self.status, self._tested = returned.code, tested
+        finally:
+            self.arguments = outer
+            self._calls -= 1
         return self.status
+
+    @property
+    def is_in_function(self) -> bool:
+        return self._calls > 0
+
+    def substitute(self, text: str) -> int:
+        """Run a script in a subshell, and return its status."""
+        with self.subshell():
+            self.script(text)
+        self._substituted = self.status
+        return self.status
+
+    @contextmanager
+    def subshell(self) -> Iterator[None]:
+        """Run commands whose end, variables, functions and folder are not those of the shell."""
+        kept = self.variables, self.exported, self.functions, self.arguments, self.options
+        tested, folder = self._tested, self.files.folder
+        self.work.spend(len(self.variables) // 8)
+        self.variables, self.exported = dict(self.variables), set(self.exported)
+        self.functions = dict(self.functions)
+        try:
+            yield
+        except ExitError as ended:
+            self.status = ended.code
+        self.variables, self.exported, self.functions, self.arguments, self.options = kept
+        self._tested, self.files.folder = tested, folder
 
     # ---- grammar: each method returns the index after what it has read, and runs it if `run`
 
@@ -225,28 +279,54 @@ class Shell:
 
     def _run_in_background(self, tokens: list[Token], at: int) -> int:
         """Run commands in a shell of their own, while the script goes on."""
-        before, variables, exported = self.seconds, dict(self.variables), set(self.exported)
-        try:
-            self._and_or(tokens, at, run=True)
-        except ExitError:
-            pass
-        except ForeverError:
-            self.seconds = math.inf
+        before = self.seconds
+        with self.subshell():
+            try:
+                self._and_or(tokens, at, run=True)
+            except ForeverError:
+                self.seconds = math.inf
         self.background_end = max(self.background_end, self.seconds)
-        self.seconds, self.variables, self.exported, self.status = before, variables, exported, 0
+        self.seconds, self.status = before, 0
         return self._and_or(tokens, at, run=False)
 
     def _and_or(self, tokens: list[Token], at: int, *, run: bool) -> int:
-        at = self._pipeline(tokens, at, run=run)
+        at = self._checked(tokens, at, run=run)
         while at < len(tokens) and tokens[at] in ("&&", "||"):
             wanted = tokens[at] == "&&"
             at += 1
             while at < len(tokens) and tokens[at] == "\n":
                 at += 1
-            at = self._pipeline(tokens, at, run=run and (self.status == 0) == wanted)
+            at = self._checked(tokens, at, run=run and (self.status == 0) == wanted)
+        return at
+
+    def _checked(self, tokens: list[Token], at: int, *, run: bool) -> int:
+        """Run a pipeline. By `set -e`, the shell ends if it fails, unless that is tested."""
+        if not (run and "e" in self.options):
+            return self._pipeline(tokens, at, run=run)
+        end = self._pipeline(tokens, at, run=False)
+        is_tested = tokens[end : end + 1] in (["&&"], ["||"]) or _keyword(tokens[at]) == "!"
+        self._tested += is_tested
+        self._pipeline(tokens, at, run=True)
+        self._tested -= is_tested
+        if self.status and not (is_tested or self._tested) and "e" in self.options:
+            raise ExitError(self.status)
+        return end
+
+    def _condition(self, tokens: list[Token], at: int, end: str, *, run: bool) -> int:
+        """Run the commands whose status decides, up to a keyword."""
+        self._tested += run
+        at = self._expect(tokens, self._list(tokens, at, (end,), run=run), end)
+        self._tested -= run
         return at
 
     def _pipeline(self, tokens: list[Token], at: int, *, run: bool) -> int:
+        if at >= len(tokens) or _keyword(tokens[at]) != "!":
+            return self._joined(tokens, at, run=run)
+        at = self._joined(tokens, at + 1, run=run)
+        self.status = int(not self.status) if run else self.status
+        return at
+
+    def _joined(self, tokens: list[Token], at: int, *, run: bool) -> int:
         """Run commands that are joined by pipes, one after another: each gets all that the one before
         prints, so those that take time are not understood."""
         self.work.spend(len(tokens) // 16)
@@ -256,20 +336,28 @@ class Shell:
                 at = self._one(tokens, at + 1, run=False)
             return at
         before, outer = self.seconds - self.waited, self.input
+        start, failure = at, 0
         while True:
             end = self._one(tokens, at, run=False)
             if end >= len(tokens) or tokens[end] != "|":
                 break
             self.input = self._capture(partial(self._run_one, tokens, at))
+            failure = self.status or failure
             if self.seconds - self.waited > before:
                 raise UnknownProgramError("a pipe that takes time")
             at = end + 1
-        self._one(tokens, at, run=True)
+        if at == start:
+            self._one(tokens, at, run=True)
+        else:
+            self._run_one(tokens, at)
+        if "pipefail" in self.options:
+            self.status = self.status or failure
         self.input = outer
         return end
 
     def _run_one(self, tokens: list[Token], at: int) -> int:
-        self._one(tokens, at, run=True)
+        with self.subshell():
+            self._one(tokens, at, run=True)
         return self.status
 
     def _one(self, tokens: list[Token], at: int, *, run: bool) -> int:
@@ -280,6 +368,10 @@ class Shell:
             return self._while(tokens, at + 1, keyword, run=run)
         if keyword == "for":
             return self._for(tokens, at + 1, run=run)
+        if keyword == "case":
+            return self._case(tokens, at + 1, run=run)
+        if tokens[at : at + 1] == ["("]:
+            return self._parenthesised(tokens, at + 1, run=run)
         if keyword == "{":
             return self._expect(tokens, self._list(tokens, at + 1, ("}",), run=run), "}")
         if keyword or at >= len(tokens):
@@ -306,8 +398,46 @@ class Shell:
             self.status = 0
         return end
 
+    def _parenthesised(self, tokens: list[Token], at: int, *, run: bool) -> int:
+        end = self._list(tokens, at, (")",), run=False)
+        if tokens[end : end + 1] != [")"]:
+            raise UnknownProgramError("missing )")
+        if run:
+            with self.subshell():
+                self._list(tokens, at, (")",), run=True)
+        return end + 1
+
+    def _case(self, tokens: list[Token], at: int, *, run: bool) -> int:
+        word = tokens[at] if at < len(tokens) else ""
+        if not isinstance(word, Word):
+            raise UnknownProgramError("case")
+        text = self._text(word) if run else ""
+        at, is_over = self._expect(tokens, at + 1, "in"), not run
+        while True:
+            while tokens[at : at + 1] in (["\n"], ["("]):
+                at += 1
+            if at < len(tokens) and _keyword(tokens[at]) == "esac":
+                self.status = 0 if run and not is_over else self.status
+                return at + 1
+            at, matches = self._patterns(tokens, at, None if is_over else text)
+            at = self._list(tokens, at, (";;", "esac"), run=matches)
+            is_over |= matches
+            at += tokens[at : at + 1] == [";;"]
+
+    def _patterns(self, tokens: list[Token], at: int, text: str | None) -> tuple[int, bool]:
+        """Read the patterns of a case, and return whether one matches."""
+        matches = False
+        while at < len(tokens) and isinstance(word := tokens[at], Word):
+            matches |= text is not None and self._matches(text, word)
+            at += 2
+            if tokens[at - 1 : at] == [")"]:
+                return at, matches
+            if tokens[at - 1 : at] != ["|"]:
+                break
+        raise UnknownProgramError("case")
+
     def _if(self, tokens: list[Token], at: int, *, run: bool) -> int:
-        at = self._expect(tokens, self._list(tokens, at, ("then",), run=run), "then")
+        at = self._condition(tokens, at, "then", run=run)
         chosen = run and self.status == 0
         at = self._list(tokens, at, ("elif", "else", "fi"), run=chosen)
         status = self.status if chosen else 0
@@ -326,7 +456,7 @@ class Shell:
             if run:
                 self.step()
             self.is_waiting = run
-            at = self._expect(tokens, self._list(tokens, start, ("do",), run=run), "do")
+            at = self._condition(tokens, start, "do", run=run)
             self.is_waiting = False
             goes_on = run and (self.status == 0) == (keyword == "while")
             at = self._expect(tokens, self._list(tokens, at, ("done",), run=goes_on), "done")
@@ -381,7 +511,7 @@ class Shell:
                 at += 2
             else:
                 break
-        if tokens[at : at + 1] and tokens[at] in ("(", ")", "<", ";;"):
+        if tokens[at : at + 1] and tokens[at] in ("(", "<"):
             raise UnknownProgramError(f"{tokens[at]}")
         if run:
             before, self._errors = self._errors, errors or self._errors
@@ -390,7 +520,7 @@ class Shell:
         return at
 
     def _run_simple(self, words: list[Word], target: tuple[Word, bool] | None, *, complains: bool) -> None:
-        assignments = 0
+        assignments = self._substituted = 0
         for word in words:
             first = word.parts[0] if word.parts else None
             match = (
@@ -403,10 +533,10 @@ class Shell:
             self.variables[match.group(1)] = self._text(rest)
             assignments += 1
         arguments = [text for word in words[assignments:] for text in self._expand(word)]
-        if self.traces and arguments:
+        if "x" in self.options and arguments:
             self.complain(f"+ {shlex.join(arguments)}\n")
         if not arguments:
-            self.status = 0
+            self.status = self._substituted
             return
         if complains:
             self.complain(self._capture(lambda: self.command(arguments)))
@@ -438,85 +568,6 @@ class Shell:
             why = "nonexistent directory" if str(error) == NOT_THERE else str(error)
             self.complain(f"/bin/sh: can't create {path}: {why}\n")
             self.status = 1
-
-    # ---- words
-
-    def _expand(self, word: Word) -> list[str]:
-        """Return the arguments that a word stands for: unquoted substitutions are split at spaces."""
-        if all(part.quoted or part.kind == "text" for part in word.parts):
-            return [self._text(word)]
-        joined, quoted = "", any(part.quoted for part in word.parts)
-        for part, text in zip(word.parts, self._texts(word), strict=True):
-            if (
-                part.kind != "text"
-                and not part.quoted
-                and len(word.parts) > 1
-                and any(map(str.isspace, text))
-            ):
-                raise UnknownProgramError("words of several parts with spaces")
-            joined += text
-        return joined.split() if len(word.parts) == 1 else [joined] if joined or quoted else []
-
-    def _text(self, word: Word) -> str:
-        text = "".join(self._texts(word))
-        if len(text) > LONGEST:
-            raise UnknownProgramError("too long")
-        return text
-
-    def _texts(self, word: Word) -> Iterator[str]:
-        for part in word.parts:
-            if part.kind == "text":
-                if (
-                    not part.quoted
-                    and any(char in part.text for char in "*?~")
-                    and part.text not in ("*", "?")
-                    and not _URL.fullmatch(part.text)
-                ):
-                    raise UnknownProgramError("file name patterns")
-                yield part.text
-            elif part.kind == "variable":
-                value = self._variable(part.text)
-                self.work.copy(len(value))
-                yield value
-            elif part.kind == "command":
-                yield self._capture(partial(self.script, part.text)).rstrip("\n")
-            else:
-                yield str(self._arithmetic(part.text))
-
-    def _variable(self, name: str) -> str:
-        if name == "?":
-            return str(self.status)
-        name, colon, default = name.partition(":-")
-        required = not colon and name.endswith(":?")
-        name = name.removesuffix(":?") if required else name
-        if not NAME.fullmatch(name):
-            raise UnknownProgramError(f"${name}")
-        if name not in self.variables and (name in _OWN or may_be_set(name, self.variables)):
-            raise UnknownProgramError(f"${name}")
-        value = self.variables.get(name, "")
-        if value is None or (required and not value):
-            raise UnknownProgramError(f"${name}")
-        return value or (default if colon else "")
-
-    def _capture(self, run: Callable[[], int]) -> str:
-        before, self._captured = self._captured, []
-        try:
-            run()
-            return "".join(self._captured)
-        finally:
-            self._captured = before
-
-    def _arithmetic(self, text: str) -> int:
-        tokens: list[str] = []
-        at, text = 0, text.rstrip()
-        while at < len(text):
-            match = _ARITHMETIC.match(text, at)
-            if match is None:
-                raise UnknownProgramError("arithmetic")
-            number, name, operator = match.groups()
-            tokens.append(operator or number or self._variable(name) or "0")
-            at = match.end()
-        return Arithmetic(tokens).value()
 
 
 def show_bytes(text: str) -> str:

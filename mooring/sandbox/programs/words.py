@@ -10,6 +10,9 @@ from mooring.sandbox.programs.errors import UnknownProgramError
 LONGEST: Final = 16 * 1024  # characters of a script or a word
 NAME: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 
+SPECIAL: Final = "?$@*#!-0123456789"
+"""Names of variables of one character that are no letters."""
+
 _OPERATORS: Final = ("&&", "||", ";;", ">>", ";", "&", "|", "(", ")", ">", "<", "\n")
 
 
@@ -130,7 +133,7 @@ def _read_substitution(text: str, at: int, quoted: bool) -> tuple[Part, int]:
     name = NAME.match(text, at + 1)
     if name:
         return Part("variable", name.group(), quoted), name.end()
-    if text[at + 1 : at + 2] in ("?", "$", "@", "#", "0", "1"):
+    if text[at + 1 : at + 2] and text[at + 1] in SPECIAL:
         return Part("variable", text[at + 1], quoted), at + 2
     return Part("text", "$", quoted), at + 1
 

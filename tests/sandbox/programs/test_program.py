@@ -99,8 +99,9 @@ def test_scripts(text: str, expected: tuple[float | None, int, str]) -> None:
         "python app.py", "echo a | sed x", "sleep 1 & wait $!",
         "trap 'echo a' EXIT",
         "cat /etc/passwd", "echo *.txt", "exit $RANDOM",
-        "if true; then echo", 'echo "open', "f() { echo; }; f a", "f() { f; }; f; g() echo",
-        "set -e; false; echo", "echo $(python x)",
+        "if true; then echo", 'echo "open', "f() { f; }; f; g() echo",
+        "echo $(python x)", "set -u; echo $x", "set -o vi", "set -- a", "set", "return 3", "echo $0", "(true",
+        "case a in b",
         "x=aaaaaaaaaa; for i in $(seq 20); do x=$x$x; done",
     ],
 )  # fmt: skip
@@ -123,6 +124,71 @@ def test_signals_are_handled(text: str, stop: tuple[float, int] | None) -> None:
     outcome = run("sh", "-c", text)
     assert outcome is not None
     assert (outcome.run_time, outcome.stop) == (None, stop)
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("echo $(echo a; exit 2); echo $?", (0, "a\n0\n")),
+        ("x=$(exit 3); echo $?; x=4; echo $?", (0, "3\n0\n")),
+        ("x=1; y=$(x=2; cd /tmp; echo $x); echo $x $y; pwd", (0, "1 2\n/\n")),
+        ("(exit 3); echo $?", (0, "3\n")),
+        ("x=1; (x=2; cd /tmp; sleep 1; exit 4) || echo $x $?; pwd", (0, "1 4\n/\n")),
+        ("sh -c 'x=1; exit 2'; echo $?$x", (0, "2\n")),
+        ("true | exit 3; echo $?", (0, "3\n")),
+        ("! false && echo a; ! true | true || echo b", (0, "a\nb\n")),
+        ("if ! [ -f /tmp/a ]; then echo none; fi", (0, "none\n")),
+        ("f() { return 3; }; f; echo $?; f && echo no", (3, "3\n")),
+        ('f() { echo "$1-$2" $#; }; f "a b" c; f', (0, "a b-c 2\n- 0\n")),
+        ('f() { for each in "$@"; do echo $each; done; return; }; f "a b" c; echo $?', (0, "a b\nc\n0\n")),
+        ("f() { (return 3) || echo $?; if return 4; then echo no; fi; }; set -e; f; echo no", (4, "3\n")),
+    ],
+)  # fmt: skip
+def test_subshells_and_functions(text: str, expected: tuple[int, str]) -> None:
+    assert script(text) == (1.0 if "sleep" in text else 0.0, *expected)
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("set -e; false; echo no", (1, "")),
+        ("set -ex; (exit 3); echo no", (3, "+ exit 3\n")),
+        ("set -e; false || true; false && true; ! true; echo yes", (0, "yes\n")),
+        ("set -e; if false; then :; fi; until true; do :; done; while false; do :; done; echo a", (0, "a\n")),
+        ("set -e; f() { false; echo on; }; f || true; f", (1, "on\n")),
+        ("set -e; { false; echo on; } || true; { false; echo on; }", (1, "on\n")),
+        ("set -e; true && false", (1, "")),
+        ("set -e; x=$(false); echo no", (1, "")),
+        ("set -e; echo $(false; echo no) yes", (0, "yes\n")),
+        ("set -e; set +e; false; echo yes", (0, "yes\n")),
+        ("set -o errexit; true | false; echo no", (1, "")),
+        ("set -e; false | true; echo yes; set -euo pipefail; false | true; echo no", (1, "yes\n")),
+        ("set -e; sh -c 'false; echo on'; sh -ec 'false; echo no'; echo no", (1, "on\n")),
+        ("set -e; false & wait; echo yes", (0, "yes\n")),
+    ],
+)  # fmt: skip
+def test_scripts_that_end_at_the_first_failure(text: str, expected: tuple[int, str]) -> None:
+    assert script(text) == (0.0, *expected)
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("case a in b) echo b;; a|c) echo a; false;; *) echo no;; esac; echo $?", "a\n1\n"),
+        ("false; case a in b) echo b; esac; echo $?", "0\n"),
+        ('x=web-12; case "$x" in\n  db-*) echo db ;;\n  web-[0-9]?) echo web\n  ;;\nesac', "web\n"),
+        ("case '*' in '*') echo star;; esac; case ab in '*') echo no;; (a*) echo yes; esac", "star\nyes\n"),
+        ("set -u; case ${x:-none} in none) echo unset;; esac", "unset\n"),
+    ],
+)
+def test_cases(text: str, expected: str) -> None:
+    assert script(text) == (0.0, 0, expected)
+
+
+def test_arguments_of_a_shell() -> None:
+    outcome = run("sh", "-c", 'echo "$0:$1" $# ${2:-none}', "name", "a b")
+    assert outcome is not None
+    assert outcome.output == ((0.0, "name:a b 1 none\n"),)
 
 
 def test_functions() -> None:

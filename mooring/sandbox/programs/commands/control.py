@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Final
 
 from mooring.sandbox.programs.arithmetic import Arithmetic
 from mooring.sandbox.programs.commands.arguments import find_if_known
-from mooring.sandbox.programs.errors import ExitError, ForeverError, UnknownProgramError
+from mooring.sandbox.programs.errors import ExitError, ForeverError, ReturnError, UnknownProgramError
 from mooring.sandbox.programs.files import NO_FOLDER, NOT_THERE, READ
 
 if TYPE_CHECKING:
@@ -18,6 +18,8 @@ if TYPE_CHECKING:
     from mooring.sandbox.programs.shell import Shell
 
 _UNITS: Final = {"": 1.0, "s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0}
+_OPTIONS: Final = {"errexit": "e", "xtrace": "x", "nounset": "u", "pipefail": "pipefail"}
+"""Options of a shell, by the names that `set -o` takes."""
 _SPAN: Final = re.compile(r"(\d{1,12}(?:\.\d{0,9})?|\.\d{1,9})([smhd]?)")
 
 
@@ -106,11 +108,15 @@ def _cd(shell: Shell, words: list[str]) -> int:
 
 
 def _exit(shell: Shell, words: list[str]) -> int:
+    raise ExitError(_exit_code(shell, words))
+
+
+def _exit_code(shell: Shell, words: list[str]) -> int:
     if not words:
-        raise ExitError(shell.status)
+        return shell.status
     if not (words[0].isascii() and words[0].isdigit() and len(words[0]) <= 9):
-        raise ExitError(2)
-    raise ExitError(int(words[0]) % 256)
+        return 2
+    return int(words[0]) % 256
 
 
 def _exec(shell: Shell, words: list[str]) -> int:
@@ -153,20 +159,33 @@ def _sh(shell: Shell, words: list[str]) -> int:
         flags += rest.pop(0)[1:]
     if "c" not in flags or set(flags) - set("ceux") or not rest:
         raise UnknownProgramError("sh")
-    if "e" in flags and any(char in rest[0] for char in ";\n"):
-        raise UnknownProgramError("sh")  # ends at the first failure
-    status = shell.status = 0
-    outer, shell.traces = shell.traces, "x" in flags
-    try:
-        status = shell.script(rest[0])
-    except ExitError as ended:
-        status = ended.code
-    shell.traces = outer
-    return status
+    with shell.begin_shell(rest[1:], frozenset(flags) - {"c"}):
+        shell.script(rest[0])
+    return shell.status
+
+
+def _set(shell: Shell, words: list[str]) -> int:
+    """Change options: those of one letter, and by name after `o`."""
+    if not words:
+        raise UnknownProgramError("set")
+    rest = iter(words)
+    for word in rest:
+        names = {_OPTIONS.get(next(rest, ""), "") if letter == "o" else letter for letter in word[1:]}
+        if word[:1] not in ("-", "+") or not names or names - {*_OPTIONS.values()}:
+            raise UnknownProgramError("set")
+        shell.options = shell.options | names if word[0] == "-" else shell.options - names
+    return 0
+
+
+def _return(shell: Shell, words: list[str]) -> int:
+    if not shell.is_in_function:
+        raise UnknownProgramError("return")
+    raise ReturnError(_exit_code(shell, words))
 
 
 COMMANDS: Final[dict[str, Command]] = {
     ":": _true, "true": _true, "false": _false, "test": _test, "[": _bracket, "[[": _bracket, "expr": _expr,
     "cd": _cd, "sleep": _sleep, "wait": _wait, "exit": _exit, "exec": _exec, "export": _export, "trap": _trap,
+    "set": _set, "return": _return,
     "sh": _sh, "bash": _sh, "ash": _sh, "dash": _sh,
 }  # fmt: skip
