@@ -85,7 +85,7 @@ _IMAGES: Final = {
         accounts={**_ALPINE_ACCOUNTS, 1000: Account("user-defined-in-image", 1000, (50000,))},
         groups={**_ALPINE_GROUPS, 1000: "user-defined-in-image", 50000: "group-defined-in-image"},
         command=("/agnhost", "pause"),
-        files={**_ALPINE_FILES, "agnhost": None},
+        files={**_ALPINE_FILES, **dict.fromkeys(("agnhost", "localhost.crt", "localhost.key"))},
     ),
     "debian": _DEBIAN,
     "ubuntu": _DEBIAN._replace(

@@ -170,18 +170,21 @@ def test_files_of_images_and_of_image_volumes() -> None:
     play(scene)
 
 
-def test_a_program_of_an_image_that_is_moved_away_is_not_served() -> None:
+def test_a_file_of_an_image_that_is_moved_away_is_not_served() -> None:
     async def scene(stage: Nodes) -> None:
-        probe = {"httpGet": {"path": "/agnhost", "port": 80}, "periodSeconds": 1, "failureThreshold": 1}
+        probe = {"httpGet": {"path": "/localhost.crt", "port": 80}, "periodSeconds": 1, "failureThreshold": 1}
         main = {"name": "web", "image": "agnhost", "args": ["test-webserver"], "readinessProbe": probe}
         tree = await stage.run_pod(containers=[main])
         await stage.advance(2)
         pod = Pod(stage, tree["metadata"]["uid"])
         assert (await stage.status())["containerStatuses"][0]["ready"]
-        assert text(pod.script("mv -v /agnhost /tmp/ || true")) == "'/agnhost' -> '/tmp/agnhost'\n"
+        assert (
+            text(pod.script("mv -v /localhost.crt /tmp/ || true"))
+            == "'/localhost.crt' -> '/tmp/localhost.crt'\n"
+        )
         await stage.advance(2)
         assert not (await stage.status())["containerStatuses"][0]["ready"]
-        pod.script("mv -v /tmp/agnhost / || true")
+        pod.script("mv -v /tmp/localhost.crt / || true")
         await stage.advance(2)
         assert (await stage.status())["containerStatuses"][0]["ready"]
 
