@@ -12,7 +12,7 @@ import click
 from tests.fuzz.running import HANG_SECONDS, MEMORY_LIMIT, Report, fuzz
 from tests.fuzz.target import CORPUS, TARGETS, Target
 
-MODULES = ("texts", "files", "clients", "servers", "sandbox", "nodes", "groups", "pages")
+MODULES = ("texts", "files", "clients", "servers", "streams", "sandbox", "nodes", "groups", "pages")
 
 
 def load_targets() -> dict[str, Target]:

@@ -9,7 +9,14 @@ from mooring.sandbox.kubelet.container_life import RUNNING, ContainerLife
 from mooring.sandbox.kubelet.containers import PodLife
 from mooring.sandbox.kubelet.executing import execute
 from mooring.sandbox.kubelet.fleet import Fleet, Machine
-from mooring.sandbox.network.messages import Budget, Query, RefusedError, Reply, UnreachableError
+from mooring.sandbox.network.messages import (
+    Budget,
+    Query,
+    RefusedError,
+    Reply,
+    Speech,
+    UnreachableError,
+)
 from mooring.sandbox.network.network import Destination
 from mooring.sandbox.programs.errors import ForeverError, UnknownProgramError
 from mooring.sandbox.programs.executing import NotRunningError
@@ -84,6 +91,12 @@ class PodHosts:
 
     def listens(self, destination: Destination, budget: Budget | None = None) -> bool:
         return self._find(destination, budget) is not None
+
+    def speech(self, destination: Destination) -> Speech:
+        server = self._find(destination, None)
+        if server is None:
+            raise RefusedError
+        return server.listener.speech
 
     def answer(self, destination: Destination, query: Query, budget: Budget | None = None) -> Reply:
         server = self._find(destination, budget)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from enum import Enum
 from functools import lru_cache
 from typing import Final, NamedTuple, Protocol
 from urllib.parse import parse_qsl, urlsplit
@@ -26,6 +27,8 @@ class Query(NamedTuple):
     scheme: str = "http"
     peer: str = ""
     """The address and the port of the client, as the server sees them."""
+    is_end: bool = False
+    """Whether nothing follows the text of a connection by TCP."""
 
     @property
     def path(self) -> str:
@@ -67,6 +70,15 @@ class Budget(Protocol):
     def spend(self, units: int) -> None:
         """Account for work; a unit takes about 0.3 µs. Raises an error if it is too much."""
         ...
+
+
+class Speech(Enum):
+    """What a program that listens by TCP understands."""
+
+    HTTP = "HTTP"
+    TEXT = "text"
+    ANY = "any"
+    """It is not known; HTTP is answered."""
 
 
 class NetworkError(Exception):

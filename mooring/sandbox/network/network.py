@@ -17,6 +17,7 @@ from mooring.sandbox.network.messages import (
     Query,
     RefusedError,
     Reply,
+    Speech,
     UnreachableError,
 )
 from mooring.sandbox.network.names import DnsRecord, Names
@@ -50,6 +51,10 @@ class Hosts(Protocol):
 
     def listens(self, destination: Destination, budget: Budget | None = None) -> bool:
         """Whether something listens. Raises UnreachableError if there is no such host."""
+        ...
+
+    def speech(self, destination: Destination) -> Speech:
+        """Return what the program that listens understands. Raises NetworkError."""
         ...
 
     def answer(self, destination: Destination, query: Query, budget: Budget | None = None) -> Reply:
@@ -110,6 +115,11 @@ class Network:
         if not self._hosts.listens(destination, budget):
             raise RefusedError
         return destination
+
+    def speech(self, source: Source, address: str, port: int) -> Speech:
+        """Return what the program understands that is reached by TCP. Raises NetworkError."""
+        destination = self.connect(source, address, port)
+        return Speech.HTTP if self._find_component(destination) else self._hosts.speech(destination)
 
     def ask(
         self,

@@ -11,7 +11,7 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Final
 
 from mooring.sandbox.network.messages import Query, Reply
-from mooring.sandbox.programs import consumer, guestbook, netexec, nettest
+from mooring.sandbox.programs import consumer, guestbook, netexec, nettest, port_forward_tester
 from mooring.sandbox.programs.conversion import convert_resources
 from mooring.sandbox.programs.errors import ForeverError, UnknownProgramError
 from mooring.sandbox.programs.files import NOT_THERE, FileError
@@ -327,6 +327,7 @@ _LISTENERS: Final[dict[str, Callable[[Shell, dict[str, str]], object]]] = {
     "liveness": _listen_liveness,
     "guestbook": guestbook.run,
     "nettest": _listen_nettest,
+    "port-forward-tester": port_forward_tester.listen,
     "resource-consumer-controller": consumer.listen,
 }
 _COMMANDS: Final[dict[str, Callable[[Shell, dict[str, str]], int]]] = {

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
-from mooring.sandbox.network.messages import TCP, UDP, Query, Reply, TlsError
+from mooring.sandbox.network.messages import TCP, UDP, Query, Reply, Speech, TlsError
 from mooring.sandbox.programs.files import Files
 from mooring.sandbox.programs.loads import Load
 from mooring.sandbox.programs.wire import Client
@@ -69,6 +69,12 @@ class Listener(NamedTuple):
     is_secure: bool = False
     is_raw: bool = False
     """Whether it answers whatever is sent, by TCP without HTTP."""
+
+    @property
+    def speech(self) -> Speech:
+        if self.is_raw:
+            return Speech.TEXT
+        return Speech.ANY if self.port == ANY_PORT else Speech.HTTP
 
 
 def answer_query(listener: Listener, query: Query, process: Process) -> Reply:

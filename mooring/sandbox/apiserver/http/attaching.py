@@ -1,4 +1,4 @@
-"""Clients that attach to containers over WebSockets: they see what is printed, and enter what is read."""
+"""Clients that attach to containers: they see what is printed, and enter what is read."""
 
 from __future__ import annotations
 
@@ -6,12 +6,12 @@ import asyncio
 from collections.abc import Callable
 from typing import Final
 
-from mooring.sandbox.apiserver.http.remote_command import CLOSE, STDERR, STDIN, STDOUT, Session, open_socket
+from mooring.sandbox.apiserver.http.channels import STDERR, STDOUT, Channels, open_channels
+from mooring.sandbox.apiserver.http.remote_command import Session
 from mooring.sandbox.apiserver.objects import Tree
 from mooring.sandbox.apiserver.verbs.request import AttachAnswer
 from mooring.sandbox.programs.executing import ContainerRun, NotRunningError
 from mooring.serving.exchange import Exchange
-from mooring.serving.websocket import WebSocket
 
 _POLL: Final = 0.5  # seconds between two looks at a container
 _MOST_AT_ONCE: Final = 64 * 1024  # bytes that are entered together
@@ -23,17 +23,15 @@ _SUCCESS: Final[Tree] = {"metadata": {}, "status": "Success"}
 async def serve_attachment(exchange: Exchange, answer: AttachAnswer, clock: Callable[[], float]) -> None:
     """Attach a client to a container. Raises ApiError if that is rejected before the connection is
     upgraded."""
-    socket, is_first = open_socket(exchange)
-    await _Attachment(socket, answer, clock, is_first=is_first).run()
+    channels = await open_channels(exchange, answer.shell.streams)
+    await _Attachment(channels, answer, clock).run()
 
 
 class _Attachment(Session):
     """One client that is attached to a container."""
 
-    def __init__(
-        self, socket: WebSocket, answer: AttachAnswer, clock: Callable[[], float], *, is_first: bool
-    ) -> None:
-        super().__init__(socket, answer.shell, clock, is_first=is_first)
+    def __init__(self, channels: Channels, answer: AttachAnswer, clock: Callable[[], float]) -> None:
+        super().__init__(channels, answer.shell, clock)
         self._container = answer
         self._loop = asyncio.get_running_loop()
 
@@ -50,7 +48,7 @@ class _Attachment(Session):
 
     async def _stream(self) -> None:
         sent, run = self._clock(), None
-        while not self._socket.is_closed:
+        while not self._channels.is_closed:
             try:
                 run = self._container.follow()
             except NotRunningError:
@@ -78,17 +76,16 @@ class _Attachment(Session):
         waits."""
         parts, is_end, size, seconds = list[bytes](), False, 0, _POLL
         while not is_end and size < _MOST_AT_ONCE:
-            message = await self._socket.receive(seconds)
+            message = await self._channels.receive(seconds)
             if message is None:
                 break
-            is_end = message[:2] == bytes([CLOSE, STDIN])
-            if message[:1] == bytes([STDIN]):
-                parts.append(message[1:])
-            size += len(message)
+            is_end = message.is_end
+            parts.append(message.data)
+            size += len(message.data) + 1
             seconds = 0
         began = self._loop.time()
         try:
-            if parts:
+            if any(parts):
                 self._container.enter(b"".join(parts).decode(errors="surrogateescape"))
             if is_end and self._container.is_closed_by_client:
                 self._container.enter(None)

@@ -1,8 +1,7 @@
-"""Commands in containers over WebSockets, as kubelets serve them: a channel for each stream."""
+"""Commands in containers, as kubelets execute them for clients: a channel for each stream."""
 
 from __future__ import annotations
 
-import asyncio
 import codecs
 import re
 from collections import deque
@@ -11,6 +10,7 @@ from typing import Final
 
 from mooring.client.api_errors import ApiError
 from mooring.sandbox.apiserver.errors import bad_request, internal, status_tree
+from mooring.sandbox.apiserver.http.channels import ERROR, STDERR, STDOUT, Channels, Message, open_channels
 from mooring.sandbox.apiserver.http.terminal import INTERRUPT, PROMPT, Terminal
 from mooring.sandbox.apiserver.objects import Tree, encode_json
 from mooring.sandbox.apiserver.verbs.request import CommandAnswer
@@ -18,12 +18,7 @@ from mooring.sandbox.programs.errors import ExitError
 from mooring.sandbox.programs.executing import NotRunningError, is_shell
 from mooring.sandbox.programs.program import Outcome
 from mooring.serving.exchange import Exchange
-from mooring.serving.websocket import HandshakeError, WebSocket, choose_protocol
 
-_FIRST_PROTOCOL: Final = "channel.k8s.io"
-"""Reports failures as text, and no success."""
-_PROTOCOLS: Final = ("v5.channel.k8s.io", "v4.channel.k8s.io", _FIRST_PROTOCOL)
-STDIN, STDOUT, STDERR, _ERROR, CLOSE = 0, 1, 2, 3, 255
 _POLL: Final = 0.5  # seconds between two looks at a container
 _KILLED, _INTERRUPTED = 137, 130
 _EXIT: Final = re.compile(rb"^exit( \d+)?\n", re.MULTILINE)
@@ -37,39 +32,26 @@ async def serve_command(exchange: Exchange, answer: CommandAnswer, clock: Callab
     """Execute a command. Raises ApiError if that is rejected before the connection is upgraded."""
     if not answer.streams.stdin and answer.run(None, True) is None:
         raise answer.unknown
-    socket, is_first = open_socket(exchange)
+    channels = await open_channels(exchange, answer.streams)
     started, outcome = clock(), answer.run(None, False)
-    await _Execution(socket, answer, clock, is_first=is_first).run(outcome, started)
-
-
-def open_socket(exchange: Exchange) -> tuple[WebSocket, bool]:
-    """Upgrade a connection; return also whether it has the first version of the protocol. Raises
-    ApiError."""
-    try:
-        protocol = choose_protocol(exchange, _PROTOCOLS)
-    except HandshakeError as error:
-        raise bad_request(f"{error}: a sandbox cluster connects to containers over WebSockets only") from None
-    return WebSocket(exchange, protocol), protocol == _FIRST_PROTOCOL
+    await _Execution(channels, answer, clock).run(outcome, started)
 
 
 class Session:
     """One client that talks to a container, by its streams."""
 
-    def __init__(
-        self, socket: WebSocket, answer: CommandAnswer, clock: Callable[[], float], *, is_first: bool
-    ) -> None:
-        self._socket = socket
-        self._is_first = is_first  # of the versions of the protocol
+    def __init__(self, channels: Channels, answer: CommandAnswer, clock: Callable[[], float]) -> None:
+        self._channels = channels
         self._answer = answer
         self._clock = clock
-        self._ahead: deque[bytes] = deque()  # messages that came while a command ran
+        self._ahead: deque[Message] = deque()  # messages that came while a command ran
         self._ahead_bytes = 0
         self._is_interrupted = False
 
     async def _open(self) -> None:
         """Have the client see that the connection is there."""
         streams = self._answer.streams
-        await self._send(STDOUT if streams.stdout else STDERR if streams.stderr else _ERROR, "")
+        await self._send(STDOUT if streams.stdout else STDERR if streams.stderr else ERROR, "")
 
     async def _talk(self) -> int | None:
         """Run an interactive shell until it ends; return its exit code, None if the client has left."""
@@ -82,9 +64,9 @@ class Session:
                 message = await self._next_message()
                 if message is None:
                     return None
-                if message[:2] == bytes([CLOSE, STDIN]):
+                if message.is_end:
                     break
-                text = keys.decode(message[1:]) if message[:1] == bytes([STDIN]) else ""
+                text = keys.decode(message.data)
                 for start in range(0, len(text), _PIECE):
                     await self._send(STDOUT, terminal.typed(text[start : start + _PIECE]))
                     while terminal.lines:
@@ -96,11 +78,11 @@ class Session:
             exit_code = _KILLED
         return exit_code
 
-    async def _next_message(self) -> bytes | None:
+    async def _next_message(self) -> Message | None:
         if not self._ahead:
-            return await self._socket.receive()
+            return await self._channels.receive()
         message = self._ahead.popleft()
-        self._ahead_bytes -= len(message)
+        self._ahead_bytes -= len(message.data) + 1
         return message
 
     async def _run_line(self, run: Callable[[str], Outcome | None], line: str) -> int:
@@ -130,36 +112,35 @@ class Session:
         return outcome.exit_code
 
     def _early_end(self) -> int | None:
-        if self._socket.is_closed:
+        if self._channels.is_closed:
             return None
         return _INTERRUPTED if self._is_interrupted else _KILLED
 
     async def _wait_until(self, time: float | None) -> bool:
         """Wait; None is forever. Returns whether the client and the container are still there."""
-        while not self._socket.is_closed:
+        while not self._channels.is_closed:
             left = _POLL if time is None else time - self._clock()
             if left <= 0:
                 return True
-            message = await self._socket.receive(min(left, _POLL))
+            message = await self._channels.receive(min(left, _POLL))
             if message is not None and self._answer.streams.tty:
-                self._is_interrupted = INTERRUPT in message
+                self._is_interrupted = INTERRUPT in message.data
                 if self._ahead_bytes < _MOST_INPUT:  # terminals drop what is too much
                     self._ahead.append(message)
-                    self._ahead_bytes += len(message)
+                    self._ahead_bytes += len(message.data) + 1
             if self._is_interrupted or not self._answer.is_running():
                 return False
         return False
 
     async def _send(self, channel: int, text: str) -> None:
-        await self._socket.send(bytes([channel]) + text.encode(errors="surrogateescape"))
+        await self._channels.send(channel, text.encode(errors="surrogateescape"))
 
     async def _finish(self, status: Tree) -> None:
-        if not self._is_first:
-            await self._send(_ERROR, encode_json(status).decode())
+        if not self._channels.reports_text:
+            await self._send(ERROR, encode_json(status).decode())
         elif status["status"] != "Success":
-            await self._send(_ERROR, status["message"])
-        self._socket.close()
-        await asyncio.sleep(0)
+            await self._send(ERROR, status["message"])
+        await self._channels.close()
 
 
 class _Execution(Session):
@@ -195,20 +176,17 @@ class _Execution(Session):
         script = bytearray()
         size = looks = 0
         may_end = False
-        while (message := await self._socket.receive()) is not None:
-            if message[:1] == bytes([STDIN]):
-                start = script.rfind(b"\n") + 1
-                script += message[1:]
-                size += len(message)
-                if size > _MOST_INPUT:
-                    raise bad_request(f"the input of a command exceeds {_MOST_INPUT} bytes")
-                if b"\n" not in message:
-                    continue
-                may_end = may_end or self._leaves_shell(script, start)
-                looks += may_end
-                if may_end and looks <= _MOST_LOOKS and self._is_known(script):
-                    break
-            elif message[:2] == bytes([CLOSE, STDIN]):
+        while (message := await self._channels.receive()) is not None and not message.is_end:
+            start = script.rfind(b"\n") + 1
+            script += message.data
+            size += len(message.data) + 1
+            if size > _MOST_INPUT:
+                raise bad_request(f"the input of a command exceeds {_MOST_INPUT} bytes")
+            if b"\n" not in message.data:
+                continue
+            may_end = may_end or self._leaves_shell(script, start)
+            looks += may_end
+            if may_end and looks <= _MOST_LOOKS and self._is_known(script):
                 break
         return script.decode(errors="surrogateescape")
 

@@ -36,6 +36,7 @@ from mooring.sandbox.apiserver.http.log_stream import send_text, wants_websocket
 from mooring.sandbox.apiserver.http.negotiation import representation, wants_aggregated_discovery
 from mooring.sandbox.apiserver.http.openapi import openapi_reply
 from mooring.sandbox.apiserver.http.paths import Target, find_target, names_objects, verb_of
+from mooring.sandbox.apiserver.http.port_forwarding import forward_ports
 from mooring.sandbox.apiserver.http.remote_command import serve_command
 from mooring.sandbox.apiserver.http.representation import Representation
 from mooring.sandbox.apiserver.http.request_metrics import RequestMetrics, encode
@@ -49,6 +50,7 @@ from mooring.sandbox.apiserver.verbs.request import (
     CommandAnswer,
     ListAnswer,
     ObjectAnswer,
+    PortsAnswer,
     ReplyAnswer,
     Request,
     TextAnswer,
@@ -313,6 +315,10 @@ class ApiService:
         elif isinstance(answer, AttachAnswer):
             with self._stream_slot(request.user.name):
                 await serve_attachment(exchange, answer, self._api.clock)
+            return 101
+        elif isinstance(answer, PortsAnswer):
+            with self._stream_slot(request.user.name):
+                await forward_ports(exchange, answer)
             return 101
         return answer.code if isinstance(answer, ObjectAnswer | TreeAnswer) else 200
 

@@ -1,13 +1,15 @@
-"""attach, exec and portforward: admitted like writes. Known commands can be executed; ports are not
-forwarded, since containers do not run."""
+"""attach, exec and portforward: admitted like writes. Known commands can be executed, and ports are forwarded
+to what containers serve in the network of the cluster."""
 
 from __future__ import annotations
 
 from functools import partial
+from hashlib import sha256
 from typing import Final
 
 import msgspec
 
+from mooring.sandbox.apiserver.authorization.rules import Attributes
 from mooring.sandbox.apiserver.context.options import WriteOptions
 from mooring.sandbox.apiserver.context.write import Write
 from mooring.sandbox.apiserver.errors import bad_request, internal
@@ -15,20 +17,34 @@ from mooring.sandbox.apiserver.objects import Tree
 from mooring.sandbox.apiserver.store.record import Record
 from mooring.sandbox.apiserver.verbs.options import boolean_param, text_param
 from mooring.sandbox.apiserver.verbs.reading import get
-from mooring.sandbox.apiserver.verbs.request import Answer, AttachAnswer, CommandAnswer, Request, Streams
+from mooring.sandbox.apiserver.verbs.request import (
+    Answer,
+    AttachAnswer,
+    CommandAnswer,
+    ForwardError,
+    PortsAnswer,
+    Request,
+    Streams,
+)
+from mooring.sandbox.network.messages import NetworkError
+from mooring.sandbox.network.network import dial_error
+from mooring.sandbox.network.services import Source
+from mooring.sandbox.programs.conversations import Conversation
+from mooring.sandbox.programs.conversations import connect as connect_to_port
 from mooring.sandbox.programs.executing import NotRunningError, runs_shell
 from mooring.sandbox.programs.logs import LogError, choose_container
 from mooring.sandbox.programs.program import Outcome
 from mooring.sandbox.programs.specs import ContainerSpec, LoggedPod
 
+_LOOPBACK: Final = "127.0.0.1"
+_MOST_PORTS: Final = 50  # of one request
 _NODE_NAME: Final = 0  # index into the selectable fields of pods
 _STREAMS: Final = ("stdin", "stdout", "stderr", "tty")
 _PODS: Final[msgspec.json.Decoder[LoggedPod]] = msgspec.json.Decoder(LoggedPod)
 
 
 def connect(request: Request) -> Answer:
-    """Return the command to execute, or reject: there is no container to connect to. Policies and webhooks
-    may reject before."""
+    """Return what the client is connected to. Policies and webhooks may reject before."""
     subresource = request.subresource
     assert subresource is not None
     if text_param(request.params, "dryRun"):
@@ -40,6 +56,10 @@ def connect(request: Request) -> Answer:
     options = _options(request, subresource.name)
     request.api.admission.admit(write, options, None)
     request.api.admission.validate(write, options, None)
+    if request.verb != "create":  # a WebSocket is asked for with GET, and does as much
+        resource = f"{request.resource.plural}/{subresource.name}"
+        attributes = Attributes("create", request.resource.group, resource, request.namespace, request.name)
+        request.api.rbac.check(request.user, attributes)
     record = get(request.api, request.resource, request.namespace, request.name)
     if not record.fields[_NODE_NAME]:
         raise bad_request(f"pod {request.name} does not have a host assigned")
@@ -47,11 +67,52 @@ def connect(request: Request) -> Answer:
         return _command(request, record)
     if subresource.name == "attach":
         return _attachment(request, record)
-    raise bad_request(
-        f"no ports of pod {request.name} can be forwarded: containers do not run in a sandbox cluster; "
-        f"kubectl proxy and /api/v1/namespaces/{request.namespace}/pods/{request.name}:PORT/proxy/ reach "
-        "what it serves by HTTP"
-    )
+    return _ports(request, record)
+
+
+def _ports(request: Request, record: Record) -> PortsAnswer:
+    """Return the ports of a pod."""
+    api, pod = request.api, _PODS.decode(record.body)
+    sandbox = sha256(pod.metadata.uid.encode()).hexdigest()  # as container runtimes name them
+
+    def address() -> str:
+        tree = api.read("pods", request.name, request.namespace)
+        if tree is None or tree["metadata"]["uid"] != pod.metadata.uid:
+            return ""
+        status = tree.get("status") or {}
+        return str(status.get("podIP") or "") if status.get("phase") == "Running" else ""
+
+    def open(port: int) -> Conversation:
+        problem = f"error forwarding port {port} to pod {sandbox}, uid "
+        source = Source(address(), record.fields[_NODE_NAME])
+        try:
+            if not source.address or api.network is None:
+                raise ForwardError(f'{problem}: failed to find sandbox "{sandbox}" in store: not found')
+            return connect_to_port(api.network, source, _LOOPBACK, port)
+        except NetworkError as error:
+            why = (
+                f'{problem}: failed to execute portforward in network namespace "/var/run/netns/{sandbox}": '
+                f'failed to connect to localhost:{port} inside namespace "{sandbox}", '
+                f"IPv4: {dial_error(error, _LOOPBACK, port, 'tcp4')} "
+                "IPv6 dial tcp6: address localhost: no suitable address found "
+            )
+            raise ForwardError(why) from None
+
+    return PortsAnswer(_requested_ports(request), open, lambda: bool(address()))
+
+
+def _requested_ports(request: Request) -> list[int]:
+    """Return the ports that a request names; those of clients that speak SPDY are named later. Raises
+    ApiError."""
+    ports = []
+    for text in request.params.get("ports") or ():
+        for port in text.split(","):
+            if not (port.isascii() and port.isdecimal() and 0 < int(port[:6]) < 65536):
+                raise bad_request(f'unable to parse "{text}" as a port')
+            ports.append(int(port))
+    if len(ports) > _MOST_PORTS:
+        raise bad_request(f"more than {_MOST_PORTS} ports")
+    return ports
 
 
 def _command(request: Request, record: Record) -> CommandAnswer:

@@ -20,6 +20,7 @@ from mooring.sandbox.apiserver.verbs.options import write_options
 from mooring.sandbox.apiserver.verbs.reading import Listing
 from mooring.sandbox.apiserver.verbs.watching import ConvertedWatching, Watching
 from mooring.sandbox.network.messages import Query, Reply
+from mooring.sandbox.programs.conversations import Conversation
 from mooring.sandbox.programs.executing import ContainerRun
 from mooring.sandbox.programs.program import Outcome
 
@@ -161,6 +162,21 @@ class AttachAnswer(NamedTuple):
     is_closed_by_client: bool
 
 
+class ForwardError(Exception):
+    """A port of a pod cannot be reached."""
+
+
+class PortsAnswer(NamedTuple):
+    """The ports of a pod, for a client that has them forwarded.
+
+    `ports` are those that the request names. `open` connects to one; it raises ForwardError.
+    """
+
+    ports: list[int]
+    open: Callable[[int], Conversation]
+    is_running: Callable[[], bool]
+
+
 Answer = (
     ObjectAnswer
     | TreeAnswer
@@ -171,4 +187,5 @@ Answer = (
     | ReplyAnswer
     | CommandAnswer
     | AttachAnswer
+    | PortsAnswer
 )

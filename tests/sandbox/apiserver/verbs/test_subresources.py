@@ -8,7 +8,7 @@ import pytest
 
 from mooring.api.times import format_time
 from mooring.client.api_errors import ApiError
-from mooring.sandbox.apiserver.verbs.request import TextAnswer
+from mooring.sandbox.apiserver.verbs.request import ForwardError, PortsAnswer, TextAnswer
 from tests.sandbox.apiserver.kit import Direct, pod
 
 NODE = {"kind": "Node", "name": "n1"}
@@ -211,10 +211,14 @@ def test_nothing_runs_that_one_could_connect_to(direct: Direct) -> None:
     for part in ("attach", "portforward"):
         early = refusal(lambda part=part: direct.ask("create", "pods", "waiting", subresource=part))
         assert (early.code, early.message) == (400, "pod waiting does not have a host assigned")
-        late = refusal(lambda part=part: direct.ask("get", "pods", "p", subresource=part, stdout="true"))
-        missing = "unable to upgrade connection: container c not found in pod p_default"
-        assert late.code == (500 if part == "attach" else 400)
-        assert (missing if part == "attach" else "containers do not run") in late.message
+    late = refusal(lambda: direct.ask("get", "pods", "p", subresource="attach", stdout="true"))
+    missing = "unable to upgrade connection: container c not found in pod p_default"
+    assert (late.code, late.message) == (500, f"Internal error occurred: {missing}")
+    ports = direct.ask("get", "pods", "p", subresource="portforward")
+    assert isinstance(ports, PortsAnswer)
+    assert not ports.is_running()
+    with pytest.raises(ForwardError, match=r"error forwarding port 80 .* failed to find sandbox"):
+        ports.open(80)
     assert direct.ask("get", "pods", "waiting", subresource="log") == TextAnswer("")
 
 
