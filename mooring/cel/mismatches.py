@@ -30,7 +30,7 @@ _OPERANDS: dict[str, frozenset[type]] = {
 
 def naming(name: str, function: Callable[..., Any], args: tuple[Node, ...]) -> Callable[..., Any]:
     """The function, with its name in errors about types where cel-go has it."""
-    if name in _UNNAMED or (name in _WITH_PATTERN and isinstance(args[1], Literal)):
+    if name in _UNNAMED or (name in _WITH_PATTERN and any(isinstance(arg, Literal) for arg in args[1:2])):
         return function
 
     def call(scope: Any, *values: Any) -> Any:

@@ -29,6 +29,9 @@ def main() -> int:
         "--workers", type=int, default=os.cpu_count(), help="Processes (default: one per core)"
     )
     parser.add_argument("--gangs", action="store_true", help="Let users create gangs, too")
+    parser.add_argument(
+        "--threads", action="store_true", help="Run on real time, with the core in its thread"
+    )
     parser.add_argument("--mutations", action="store_true", help="Check that planted bugs are found")
     parser.add_argument("--real", action="store_true", help="Run rounds on etcd and kube-apiserver")
     parser.add_argument("--churn", action="store_true", help="Check that memory does not grow with pods")
@@ -50,19 +53,21 @@ def main() -> int:
     if args.seed is not None:
         return replay(args.seed, args.steps, args.lines, not args.no_shrink, args.gangs)
     seeds = range(args.first, args.first + args.seeds)
-    return run_seeds(seeds, args.steps, args.workers, args.lines, args.gangs)
+    return run_seeds(seeds, args.steps, args.workers, args.lines, args.gangs, args.threads)
 
 
-def run_seeds(seeds: range, steps: int, workers: int, lines: int, gangs: bool) -> int:
+def run_seeds(seeds: range, steps: int, workers: int, lines: int, gangs: bool, threads: bool) -> int:
     """Run seeds in parallel; return the exit code."""
     began, requests, bound, quiet, failing = time.monotonic(), 0, 0, 0, []
-    for count, result in enumerate(results(seeds, steps, workers, gangs), 1):
+    for count, result in enumerate(results(seeds, steps, workers, gangs, threads), 1):
         requests += result.requests
         bound += result.bound
         quiet += result.quiet_points
         if result.violations:
             failing.append(result.seed)
             print(f"\rseed {result.seed}: {result.violations[0]}")
+            if threads:
+                print_story(result, steps, lines)
         seconds = time.monotonic() - began
         progress = f"{count}/{len(seeds)} seeds, {requests} steps, {bound} bindings, {len(failing)} failing"
         print(f"\r{progress}, {requests / seconds:.0f} steps/s ", end="", file=sys.stderr, flush=True)
@@ -74,17 +79,20 @@ def run_seeds(seeds: range, steps: int, workers: int, lines: int, gangs: bool) -
         f"{len(seeds)} seeds, {requests} steps, {bound} bindings in {seconds:.0f} s "
         f"({requests / seconds:.0f} steps/s): {len(failing)} failing seeds"
     )
-    if failing:
+    if failing and not threads:
         more = " --gangs" if gangs else ""
         print(f"the story of the first, also with --seed {failing[0]} --steps {steps}{more}:")
         replay(failing[0], steps, lines, True, gangs)
     return 1 if failing else 0
 
 
-def results(seeds: range, steps: int, workers: int, gangs: bool = False) -> Iterator[Result]:
+def results(
+    seeds: range, steps: int, workers: int, gangs: bool = False, threads: bool = False
+) -> Iterator[Result]:
     """Yield the result of each seed as it is there."""
     with multiprocessing.get_context("spawn").Pool(workers, maxtasksperchild=50) as pool:
-        yield from pool.imap_unordered(partial(run_seed, steps=steps, gangs=gangs), seeds)
+        run = partial(run_seed, steps=steps, gangs=gangs, threads=threads, story=threads)
+        yield from pool.imap_unordered(run, seeds)
 
 
 def replay(seed: int, steps: int, lines: int, shrinking: bool, gangs: bool) -> int:
@@ -101,9 +109,13 @@ def replay(seed: int, steps: int, lines: int, shrinking: bool, gangs: bool) -> i
         kept = shrink(result.faults, fails)
         smaller = run_seed(seed, steps, kept, story=True, gangs=gangs)
         result = smaller if smaller.violations else result
+    print_story(result, steps, lines)
+    return 1 if result.violations else 0
+
+
+def print_story(result: Result, steps: int, lines: int) -> None:
     for line in story(result, steps, lines):
         print(line)
-    return 1 if result.violations else 0
 
 
 if __name__ == "__main__":

@@ -204,6 +204,14 @@ class Checker:
             shown = self._shown.setdefault(client, set())
             shown.update(obj.metadata.uid for obj in objects if isinstance(obj, ApiPod))
 
+    def listed(self, client: str, table: str, version: int) -> None:
+        """A list of a client has a version: a watch from there must miss nothing, also after a restart."""
+        committed = self.history.entries[-1].version if self.history.entries else 1
+        if version > committed:
+            self.violate(
+                "lists are of what is committed", f"{client}: {table} at {version}, after {committed}"
+            )
+
     def binding(self, client: str, body: Any) -> None:
         """A binding of a client arrives at the server."""
         self._sent.add((client, _key(body.metadata), body.metadata.uid, body.target.name))

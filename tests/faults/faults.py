@@ -36,6 +36,7 @@ class Kind(StrEnum):
     LOSE_LEASE = "the leader's requests about its lease are lost until it no longer leads"
     ZOMBIE = "the leader is paused between two bindings for longer than its lease"
     HANDOVER = "the leader is killed between two bindings while the others' watches are behind"
+    BLOCK = "attempts take long"
     PLUGIN = "a plugin raises, rejects, waits or answers nonsense"
     EXTENDER = "an extender hangs, lies or answers garbage"
     SERVER_CRASH = "the API server is killed and started again"
@@ -60,8 +61,10 @@ _VERBS = {
     Kind.CONFLICT: frozenset({"create", "post", "update", "patch", "delete"}),
     Kind.LATE: frozenset({"post"}),
 }
-RATED = frozenset({Kind.PLUGIN, Kind.EXTENDER, Kind.REPLACE, Kind.POD_DELETE})
+RATED = frozenset({Kind.BLOCK, Kind.PLUGIN, Kind.EXTENDER, Kind.REPLACE, Kind.POD_DELETE})
 OF_THE_DISK = frozenset({Kind.SERVER_CRASH, Kind.TORN, Kind.DISK_FULL})
+OF_THREADS = (Kind.BLOCK, Kind.BLOCK, Kind.BLOCK)
+"""Kinds that have no effect on virtual time."""
 OF_LEADERS = frozenset({Kind.LOSE_LEASE, Kind.ZOMBIE, Kind.HANDOVER})
 CLUSTER_WIDE = frozenset(
     {

@@ -20,6 +20,7 @@ from mooring.plugins.node_ports import NodePorts
 from mooring.plugins.node_resources_fit.node_resources_fit import NodeResourcesFit
 from mooring.plugins.node_volume_limits.node_volume_limits import NodeVolumeLimits
 from mooring.process import client
+from mooring.process.aside import Aside
 from mooring.process.client import LiveClient
 from mooring.process.driver import Driver
 from mooring.process.live_scheduler import LiveScheduler
@@ -37,11 +38,18 @@ from tests.faults.runs import run_seed
 Plant = Callable[[], None]
 
 MUTATIONS: dict[str, Plant] = {}
+OF_THREADS: set[str] = set()
+"""Those that have no effect on virtual time."""
 
 
 def mutation(plant: Plant) -> Plant:
     MUTATIONS[plant.__name__.replace("_", "-")] = plant
     return plant
+
+
+def mutation_of_threads(plant: Plant) -> Plant:
+    OF_THREADS.add(plant.__name__.replace("_", "-"))
+    return mutation(plant)
 
 
 def _put(owner: Any, name: str, new: Any) -> None:
@@ -217,7 +225,27 @@ def volume_limits_are_ignored() -> None:
     _put(NodeVolumeLimits, "filter_nodes", _nothing)
 
 
+# ---- the core's thread
+
+
+@mutation_of_threads
+def changes_during_attempts_are_dropped() -> None:
+    _put(Aside, "do", lambda self, change: None if self.busy else change())
+
+
 # ---- the API server
+
+
+@mutation
+def versions_of_failed_writes_are_shown() -> None:
+    def fail(self: Store) -> bool:
+        version, succeeded = self.version, commit(self)
+        if not succeeded:  # `flush` goes back to what is visible
+            self.visible = version
+        return succeeded
+
+    commit = Store._commit
+    _put(Store, "_commit", fail)
 
 
 @mutation
@@ -298,7 +326,7 @@ def find(name: str, steps: int, seeds: int) -> Finding:
     MUTATIONS[name]()
     began, total = time.monotonic(), 0
     for seed in range(seeds):
-        result = run_seed(seed, steps)
+        result = run_seed(seed, steps, threads=name in OF_THREADS)
         total += result.requests
         if result.violations:
             return Finding(name, seed + 1, total, result.violations[0].invariant, time.monotonic() - began)

@@ -218,10 +218,8 @@ class Port:
         continue_token: str = "",
         resource_version: str = "",
     ) -> Page[Obj]:
-        page = await self.link.ask(
-            "list",
-            resource.name,
-            lambda server: server.list(
+        async def read(server: Cluster) -> Page[Obj]:
+            page = await server.list(
                 resource,
                 namespace=namespace,
                 label_selector=label_selector,
@@ -229,8 +227,11 @@ class Port:
                 limit=limit,
                 continue_token=continue_token,
                 resource_version=resource_version,
-            ),
-        )
+            )
+            self._checker.listed(self.link.client, resource.name, int(page.resource_version))
+            return page
+
+        page = await self.link.ask("list", resource.name, read)
         self._checker.showed(self.link.client, page.items)
         return page
 

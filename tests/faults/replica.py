@@ -9,9 +9,11 @@ from typing import Any
 
 from mooring.client.leader_election import LeaderElector, LeadershipLostError
 from mooring.client.port import Cluster
+from mooring.client.virtual_time import VirtualTimeLoop
 from mooring.config.enabling import config_with
 from mooring.config.load import from_object
 from mooring.core.build import registry_with
+from mooring.process.driver import TURN
 from mooring.process.live_scheduler import LiveScheduler
 from tests.faults.extender import AsideInline, UnreliableExtender
 from tests.faults.processes import Process
@@ -33,6 +35,7 @@ class Replica:
         features: Sequence[str] = (),
     ) -> None:
         self._process = process
+        virtual = isinstance(asyncio.get_running_loop(), VirtualTimeLoop)
         self.live = LiveScheduler(
             port,
             from_object(
@@ -42,15 +45,15 @@ class Replica:
                     "featureGates": dict.fromkeys(features, True),
                 }
             ),
-            registry_with([Unreliable]),
+            registry_with([type("UnreliableHere", (Unreliable,), {"process": process})]),
             clock=clock,
             wall_clock=wall_clock,
             seed=seed,
             may_bind=lambda: self.elector.leading,
-            turn=math.inf,  # no real time decides
+            turn=math.inf if virtual else TURN,  # on virtual time, no real time decides
         )
         extender = UnreliableExtender(process)
-        if extenders:
+        if extenders and virtual:
             self.live.driver._core = AsideInline(extender)
         for each in self.live.core.extenders:
             each._connections = extender  # type: ignore[attr-defined]

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import asyncio
 import logging
 import time
 from typing import Any, NamedTuple
 
 from mooring.client.virtual_time import VirtualTimeLoop
 from tests.faults.checker import Violation
+from tests.faults.hasty import HastyLoop
 from tests.faults.processes import task_factory
 from tests.faults.world import World
 
@@ -30,11 +32,17 @@ class Result(NamedTuple):
 
 
 def run_seed(
-    seed: int, steps: int, faults: list[int] | None = None, *, story: bool = False, gangs: bool = False
+    seed: int,
+    steps: int,
+    faults: list[int] | None = None,
+    *,
+    story: bool = False,
+    gangs: bool = False,
+    threads: bool = False,
 ) -> Result:
     """Run a seed in a loop of its own; `faults` are the numbers of those to keep, by default all. With
-    `gangs`, users also create gangs."""
-    loop = VirtualTimeLoop()
+    `gangs`, users also create gangs. With `threads`, time is real, and a seed is not the same every time."""
+    loop = HastyLoop() if threads else VirtualTimeLoop()
     loop.set_task_factory(task_factory)
     began, start = time.process_time(), loop.time()
     logging.disable(logging.CRITICAL)
@@ -46,7 +54,7 @@ def run_seed(
 
 
 async def _run(
-    loop: VirtualTimeLoop,
+    loop: asyncio.AbstractEventLoop,
     seed: int,
     steps: int,
     faults: list[int] | None,

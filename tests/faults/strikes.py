@@ -46,6 +46,7 @@ class Strikes:
             Kind.LOSE_LEASE: self._trouble_leader,
             Kind.ZOMBIE: self._trouble_leader,
             Kind.HANDOVER: self._trouble_leader,
+            Kind.BLOCK: self._confuse,
             Kind.PLUGIN: self._confuse,
             Kind.EXTENDER: self._confuse,
             Kind.SERVER_CRASH: self._crash_server,

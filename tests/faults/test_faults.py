@@ -31,6 +31,7 @@ def test_a_seed_gives_the_same_history_byte_for_byte() -> None:
 @pytest.mark.parametrize(
     ("seed", "bug"),
     [
+        (8, "lists on a full disk had versions that were given to other writes after a restart"),
         (9, "bindings took effect after a lost lease was released"),
         (72, "a new leader over-committed nodes, since its watch was behind"),
         (100, "a clock set back kept pods in backoff"),
@@ -40,6 +41,12 @@ def test_a_seed_gives_the_same_history_byte_for_byte() -> None:
 )
 def test_fixed_bugs_stay_fixed(seed: int, bug: str) -> None:
     assert run_seed(seed, 1000).violations == [], bug
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("seed", range(4))
+def test_the_invariants_hold_with_the_core_in_its_thread(seed: int) -> None:
+    assert run_seed(seed, 400, threads=True).violations == []
 
 
 def test_the_fault_list_is_shrunk_to_what_matters() -> None:

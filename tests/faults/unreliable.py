@@ -3,22 +3,26 @@
 from __future__ import annotations
 
 import asyncio
+import time
 from typing import Any
 
 from mooring.framework import CycleState, NodeInfo, Plugin, PodInfo, Status
 from mooring.framework.status import Code
 from tests.faults.faults import Kind
-from tests.faults.processes import PROCESS
+from tests.faults.hasty import LONGEST
+from tests.faults.processes import Process
 
 
 class Unreliable(Plugin):
     """Does nothing while no fault acts on its process."""
 
     name = "Unreliable"
+    process: Process
 
     def _misbehave(self, answers: tuple[Any, ...]) -> Any:
-        process = PROCESS.get()
-        for fault in () if process is None else process.faults:
+        for fault in self.process.faults:
+            if fault.kind is Kind.BLOCK and fault.random.random() < fault.rate:
+                time.sleep(fault.random.random() ** 4 * LONGEST)
             if fault.kind is Kind.PLUGIN and fault.random.random() < fault.rate:
                 answer = fault.random.choice(answers)
                 if isinstance(answer, type):

@@ -12,7 +12,7 @@ from mooring.api.kinds import CSI_NODES, STORAGE_CLASSES
 from mooring.client.cache import Cache
 from mooring.client.controller import Context
 from mooring.client.counting_recorder import CountingRecorder
-from mooring.client.virtual_time import START
+from mooring.client.virtual_time import START, VirtualTimeLoop
 from mooring.sandbox.apiserver.port import EmbeddedCluster
 from mooring.sandbox.apiserver.server import EmbeddedServer
 from mooring.sandbox.cluster.local_cluster import STANDARD
@@ -22,7 +22,7 @@ from mooring.sandbox.kubelet.devices import DEVICES
 from tests.faults.checker import Checker
 from tests.faults.disk import Disk, Incarnation
 from tests.faults.extender import configuration
-from tests.faults.faults import OF_THE_DISK, Fault, Kind, draw_faults
+from tests.faults.faults import OF_THE_DISK, OF_THREADS, Fault, Kind, draw_faults
 from tests.faults.gangs import FEATURES
 from tests.faults.history import CLIENT, History
 from tests.faults.memory import differences
@@ -52,11 +52,17 @@ class World:
         self.shape = Shape(seed)
         self._features = FEATURES if gangs else ()
         self.loop = asyncio.get_running_loop()
+        self._virtual = isinstance(self.loop, VirtualTimeLoop)
         names = [f"scheduler-{i}" for i in range(self.shape.replicas)]
         self.checker = Checker(self.loop.time, names)
         self.history = self.checker.history = History(self.loop.time, self.checker.saw)
-        kinds: list[Kind] = [kind for kind in Kind if self.shape.durable or kind not in OF_THE_DISK]
-        every_fault = draw_faults(seed, [MANAGER, *names, *names], self.shape.theme, kinds, until=3600.0)
+        theme, other = self.shape.theme, set(OF_THREADS)
+        if not self.shape.durable:
+            other |= OF_THE_DISK
+        if not self._virtual:
+            theme = (*theme, *OF_THREADS)
+        kinds: list[Kind] = [kind for kind in Kind if kind not in other]
+        every_fault = draw_faults(seed, [MANAGER, *names, *names], theme, kinds, until=3600.0)
         self.faults = [fault for fault in every_fault if faults is None or fault.number in faults]
         self.begun: list[Fault] = []
         self.quiet_points = 0  # at which gangs were checked
@@ -143,6 +149,8 @@ class World:
         lasting = any(fault.ends > now for fault in self.begun)
         leader = self._leader()
         if lasting or leader is None or self._restarts_pending() or not self.server_is_up:
+            return False
+        if leader.live.driver._core.busy:
             return False
         core = leader.live.core
         counts = core.queue.counts()
@@ -324,6 +332,8 @@ class World:
         if leader is None:
             return [*problems, "no replica leads"]
         for name, replica in self.replicas.items():
+            if replica.live.driver._core.busy:
+                return [*problems, f"{name} is busy"]
             problems += [f"{name}'s memory: {line}" for line in differences(replica.live.core, self.checker)]
         return problems
 

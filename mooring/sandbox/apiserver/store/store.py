@@ -114,6 +114,7 @@ class Store:
         dirty, self._dirty = self._dirty, {}
         settling, self._settling = self._settling, []
         if not self._commit():
+            self.version = self.visible  # a restart begins there: no client may see a later one before it
             for table in dirty:
                 table.undo()
             _settle(settling, self.failed)

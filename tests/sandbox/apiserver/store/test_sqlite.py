@@ -159,6 +159,24 @@ def test_a_full_disk_undoes_the_writes_and_recovers(tmp_path: Path) -> None:
     asyncio.run(scenario())
 
 
+def test_a_list_on_a_full_disk_has_the_version_of_a_restart(tmp_path: Path) -> None:
+    journal = FullDisk(tmp_path)
+    store = Store(journal=journal)
+    store.table("things").put("a", b'"n":1}}')
+    store.flush()
+    journal.full = True
+    store.table("things").put("b", b'"large":"' + b"x" * 100_000 + b'"}}')
+    store.flush()
+    listed = store.version
+    journal.close()  # it is killed
+    again = Store(journal=SqliteJournal(tmp_path))
+    watch = again.watch(again.table("things"), listed)
+    assert again.table("things").put("c", b'"n":1}}').version == listed + 1
+    again.flush()
+    assert [record.key for _, record in watch.take(10)] == ["c"]
+    again.close()
+
+
 def test_readiness_fails_while_the_disk_does(tmp_path: Path) -> None:
     journal = SqliteJournal(tmp_path)
     store = Store(journal=journal)
