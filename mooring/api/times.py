@@ -10,6 +10,9 @@ _RFC3339 = re.compile(
     r"(\d{4}-\d\d-\d\d)[Tt](\d\d:\d\d:\d\d)(?:[.,](\d+))?([Zz]|([+-])(\d\d):(\d\d))", re.ASCII
 )
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+_FIRST, _LAST = (
+    (moment.replace(tzinfo=UTC) - _EPOCH) // timedelta(seconds=1) for moment in (datetime.min, datetime.max)
+)
 _USUAL = {20: "--TZZ", 27: "--T.Z"}
 """What stands between the numbers of nearly all times there are, by their length: Time and MicroTime."""
 
@@ -53,7 +56,8 @@ def canonical_time(text: str, *, micro: bool = False) -> str:
 
 
 def format_time(seconds: float, *, micro: bool = False) -> str:
-    """The RFC 3339 text of Unix seconds: whole seconds as metav1.Time, or six digits as MicroTime."""
+    """The RFC 3339 text of Unix seconds: whole seconds as metav1.Time, or six digits as MicroTime. Times that
+    it has no text for become the first or the last that it has."""
     if micro:
         second, fraction = divmod(round(seconds * 1_000_000), 1_000_000)
         return f"{_format_second(second)[:-1]}.{fraction:06d}Z"
@@ -62,6 +66,7 @@ def format_time(seconds: float, *, micro: bool = False) -> str:
 
 @lru_cache(maxsize=64)  # many objects are written within a second
 def _format_second(second: int) -> str:
+    second = min(max(second, _FIRST), _LAST)
     return (_EPOCH + timedelta(seconds=second)).strftime("%Y-%m-%dT%H:%M:%SZ").zfill(20)  # from year 1 on
 
 

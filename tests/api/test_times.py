@@ -75,3 +75,11 @@ def test_go_duration(seconds: float, text: str) -> None:
 
 def test_times_of_year_one_have_four_digits_of_a_year() -> None:
     assert format_time(parse_time("0001-01-01T00:00:02Z"), micro=True) == "0001-01-01T00:00:02.000000Z"
+
+
+@pytest.mark.parametrize(
+    ("seconds", "text"), [(2.0**63, "9999-12-31T23:59:59Z"), (-(2.0**63), "0001-01-01T00:00:00Z")]
+)
+def test_times_without_a_text_become_the_nearest_that_has_one(seconds: float, text: str) -> None:
+    assert format_time(seconds) == text
+    assert format_time(seconds, micro=True).startswith(text[:-1])

@@ -23,6 +23,9 @@ _PART = re.compile(r"(\*|\?|(\w+)(?:-(\w+))?)(?:/(\d{1,9}))?", re.ASCII)
 _DURATION = re.compile(r"(\d{1,9}(?:\.\d{1,9})?)(ns|us|µs|ms|s|m|h)", re.ASCII)
 _UNITS: Final = {"ns": 1e-9, "us": 1e-6, "µs": 1e-6, "ms": 1e-3, "s": 1.0, "m": 60.0, "h": 3600.0}
 _YEARS_AHEAD: Final = 5
+_FIRST: Final = datetime(2, 1, 1, tzinfo=UTC).timestamp()
+_LAST: Final = datetime(9999, 11, 1, tzinfo=UTC).timestamp()
+"""Calendars of all zones have the month after it, too."""
 
 
 class ScheduleError(ValueError):
@@ -61,9 +64,10 @@ class Schedule(NamedTuple):
 
     @lru_cache(maxsize=4096)  # noqa: B019 - schedules are values, and few
     def next(self, after: float) -> float | None:
-        """The first time after another; None where there is none in years: on the 31st of February."""
-        time = after // 60 * 60 + 60
-        end = after + _YEARS_AHEAD * 366 * 86400
+        """The first time after another; None where there is none in years: on the 31st of February, or after
+        the year 9999."""
+        time = max(after, _FIRST) // 60 * 60 + 60
+        end = min(time + _YEARS_AHEAD * 366 * 86400, _LAST)
         while time < end:
             local = datetime.fromtimestamp(time, self.zone)
             if local.month not in self.month.values:

@@ -34,9 +34,9 @@ from mooring.sandbox.kubelet.prepared_claims import DeviceClaims
 from mooring.sandbox.kubelet.programs import Programs
 from mooring.sandbox.kubelet.resizing import Resizes, advance_resize
 from mooring.sandbox.kubelet.scripts import read_script
+from mooring.sandbox.kubelet.service_links import ServiceLinks
 from mooring.sandbox.network.network import Network
 from mooring.sandbox.network.services import Services, Source
-from mooring.sandbox.programs.environment import service_variables
 from mooring.sandbox.programs.executing import ContainerRun, NotRunningError
 from mooring.sandbox.programs.files import Files
 from mooring.sandbox.programs.loads import Loads
@@ -86,7 +86,7 @@ class Kubelets(Controller):
         self._devices = DeviceClaims(context.cache, self.enqueue)
         self._programs = Programs(context.cluster)
         self._configuration = Configuration(context.cluster)
-        self._services = context.cache.follow(SERVICES)
+        self._links = ServiceLinks(context.cache.follow(SERVICES))
         self._pods = context.cache.follow(PODS)
         index_by_node(self._pods)
         self._pods.subscribe(self._changed)
@@ -245,13 +245,10 @@ class Kubelets(Controller):
             hostname=hostname,
         )
         if run.has_commands:
-            kubernetes = self._services.get("default/kubernetes")
-            services = [] if kubernetes is None else [kubernetes]
-            if run.spec.enable_service_links is not False:
-                services += self._services.in_namespace(pod.namespace)
+            links = self._links.find("" if run.spec.enable_service_links is False else pod.namespace)
             if guest.tokens is None and self._issue_token is not None:
                 guest.tokens = request_tokens(self._issue_token, pod, run)
-            sources = sources._replace(services=service_variables(services), tokens=guest.tokens or {})
+            sources = sources._replace(services=links, tokens=guest.tokens or {})
         return await self._configuration.read(run, sources)
 
     async def _follow(self, pod: Pod, guest: Guest, life: PodLife) -> None:

@@ -97,6 +97,16 @@ def test_a_day_that_never_comes() -> None:
     assert parse_schedule("0 0 31 2 *").next(START.timestamp()) is None
 
 
+@pytest.mark.parametrize("zone", ["UTC", "America/New_York", "Pacific/Kiritimati"])
+def test_the_first_and_the_last_times_of_the_calendar(zone: str) -> None:
+    for text in ("* * * * *", "0 0 1 1 *", "30 2 31 12 *"):
+        schedule = parse_schedule(text, ZoneInfo(zone))
+        assert schedule.next(datetime.max.replace(tzinfo=UTC).timestamp()) is None
+        first = schedule.next(datetime.min.replace(tzinfo=UTC).timestamp())
+        assert first is not None
+        assert datetime.fromtimestamp(first, UTC).year in (1, 2, 3)
+
+
 def test_the_clock_goes_forward_and_back() -> None:
     zone = ZoneInfo("Europe/Berlin")
     schedule = parse_schedule("30 2 * * *", zone)

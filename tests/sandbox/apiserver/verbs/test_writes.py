@@ -298,6 +298,14 @@ def test_pods_on_nodes_get_their_grace(direct: Direct) -> None:
     assert refusal(direct, "get", "pods", "p").code == 404
 
 
+def test_a_grace_of_ages_ends_with_the_calendar(direct: Direct) -> None:
+    direct.ask("create", "pods", body=pod("p", nodeName="n", terminationGracePeriodSeconds=2**63 - 1))
+    gone = direct.tree("delete", "pods", "p")
+    assert gone["metadata"]["deletionTimestamp"] == "9999-12-31T23:59:59Z"
+    sooner = direct.tree("delete", "pods", "p", gracePeriodSeconds="5")
+    assert sooner["metadata"]["deletionTimestamp"] == "2030-01-01T00:00:00Z"
+
+
 def test_pods_that_run_nowhere_go_at_once(direct: Direct) -> None:
     direct.ask("create", "pods", body=pod("p", terminationGracePeriodSeconds=30))
     assert direct.tree("delete", "pods", "p")["metadata"]["deletionGracePeriodSeconds"] == 0
