@@ -25,6 +25,7 @@ from mooring.sandbox.kubelet.containers import RETRY, PodLife
 from mooring.sandbox.kubelet.executing import execute, find_container, open_container_shell
 from mooring.sandbox.kubelet.fleet import Fleet, Machine
 from mooring.sandbox.kubelet.guests import Guest, Stopping
+from mooring.sandbox.kubelet.host_paths import unsuitable_path
 from mooring.sandbox.kubelet.hosts import PodHosts
 from mooring.sandbox.kubelet.listeners import Listeners
 from mooring.sandbox.kubelet.mounted_claims import Claims
@@ -279,6 +280,7 @@ class Kubelets(Controller):
             missing = self._claims.missing(pod)
             if not missing and life.run is not None and now >= due:
                 missing = missing_volume(life.run, life.surroundings.sources)
+                missing = missing or unsuitable_path(life.run, guest.machine.files, now)
                 retry = now + RETRY if missing else None
         if missing:
             self._event(pod, "Warning", "FailedMount", missing)

@@ -316,14 +316,17 @@ class Files:
         if moves and (self._locate(source, at)[:2] != (volume, inner)):
             self.remove(source, at)
 
-    def make_folder(self, path: str, at: float, mode: int = 0o755) -> None:
-        """Create a folder. Raises FileError and UnknownProgramError."""
+    def make_folder(self, path: str, at: float) -> None:
+        """Raises FileError and UnknownProgramError."""
+        self.make(path, at, stat.S_IFDIR | 0o755)
+
+    def make(self, path: str, at: float, mode: int) -> None:
+        """Create a folder or a special file, by its mode. Raises FileError and UnknownProgramError."""
         volume, inner, read_only = self._locate(path, at)
         if read_only:
             raise FileError(READ_ONLY)
         self._check_folder(volume, inner, at)
-        file = File("", stat.S_IFDIR | mode, self.user.uid, self._group(volume))
-        volume.write(inner, file, at, self)
+        volume.write(inner, File("", mode, self.user.uid, self._group(volume)), at, self)
 
     def remove(self, path: str, at: float) -> None:
         """Remove a file, or a folder with all that is in it. Raises FileError and UnknownProgramError."""

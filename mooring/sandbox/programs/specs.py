@@ -307,6 +307,7 @@ class EmptyDir(Struct):
 
 class HostPath(Struct):
     path: str = ""
+    type: str = ""
 
 
 class ImageSource(Struct):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import posixpath
 import re
+import stat
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Final, NamedTuple
 from urllib.parse import SplitResult, quote, urljoin, urlsplit
@@ -17,7 +18,7 @@ from mooring.sandbox.network.messages import (
     TlsError,
     UnknownHostError,
 )
-from mooring.sandbox.programs.errors import UnknownProgramError
+from mooring.sandbox.programs.errors import ForeverError, UnknownProgramError
 from mooring.sandbox.programs.files import FileError
 from mooring.sandbox.programs.http_text import parse_request, render_reply, status_line
 from mooring.sandbox.programs.options import Given, Options, parse_options
@@ -301,7 +302,7 @@ def _wget_problem(error: NetworkError, url: str) -> str:
 # ---- nc
 
 _NC: Final = Options(
-    flags=frozenset("zvtun4N"),
+    flags=frozenset("zvtun4NlU"),
     values=frozenset("wpsqi"),
     short={},
 )
@@ -309,6 +310,11 @@ _NC: Final = Options(
 
 def nc(shell: Shell, words: list[str]) -> int:
     options, rest = parse_options("nc", words, _NC)
+    if options.names == {"l", "U"} and len(rest) == 1:
+        shell.files.make(rest[0], shell.now, stat.S_IFSOCK | 0o755)
+        raise ForeverError
+    if options.names & {"l", "U"}:
+        raise UnknownProgramError("nc")
     if len(rest) != 2 or not (rest[1].isascii() and rest[1].isdecimal() and len(rest[1]) <= 5):
         raise UnknownProgramError("nc")
     host, port = rest[0], int(rest[1])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import posixpath
+import stat
 from collections.abc import Callable, Iterator
 from fnmatch import fnmatchcase
 from functools import partial
@@ -69,6 +70,18 @@ def _mkdir(shell: Shell, words: list[str]) -> int:
                 shell.complain(f"mkdir: can't create directory '{path}': File exists\n")
                 status = 1
     return status
+
+
+def _mknod(shell: Shell, words: list[str]) -> int:
+    """Create a device or a pipe."""
+    kinds = {"b": stat.S_IFBLK, "c": stat.S_IFCHR, "u": stat.S_IFCHR, "p": stat.S_IFIFO}
+    if len(words) not in (2, 4) or words[1] not in kinds or (len(words) == 2) != (words[1] == "p"):
+        raise UnknownProgramError("mknod")
+    path, mode = words[0], kinds[words[1]] | 0o644
+    if shell.files.find(path, shell.now) is not None:
+        shell.complain(f"mknod: {path}: File exists\n")
+        return 1
+    return attempt(shell, f"mknod: {path}: ", partial(shell.files.make, path, shell.now, mode))
 
 
 def _dd(shell: Shell, words: list[str]) -> int:
@@ -143,4 +156,11 @@ def _walk(shell: Shell, path: str) -> Iterator[tuple[str, File]]:
             yield from _walk(shell, posixpath.join(path, name))
 
 
-COMMANDS: Final[dict[str, Command]] = {"touch": _touch, "rm": _rm, "mkdir": _mkdir, "dd": _dd, "find": _find}
+COMMANDS: Final[dict[str, Command]] = {
+    "touch": _touch,
+    "rm": _rm,
+    "mkdir": _mkdir,
+    "dd": _dd,
+    "mknod": _mknod,
+    "find": _find,
+}
