@@ -27,6 +27,12 @@ class CSIPersistentVolumeSource(Value, frozen=True):
     volume_handle: str = ""
 
 
+class PathPersistentVolumeSource(Value, frozen=True):
+    """A path of a node."""
+
+    path: str = ""
+
+
 class PersistentVolumeSpec(Struct):
     capacity: ResourceList = {}
     access_modes: list[str] = []
@@ -36,6 +42,8 @@ class PersistentVolumeSpec(Struct):
     volume_attributes_class_name: str | None = None
     node_affinity: VolumeNodeAffinity | None = None
     csi: CSIPersistentVolumeSource | None = None
+    host_path: PathPersistentVolumeSource | None = None
+    local: PathPersistentVolumeSource | None = None
     gce_persistent_disk: GCEPersistentDisk | None = None
     aws_elastic_block_store: AWSElasticBlockStore | None = None
     azure_disk: AzureDisk | None = None

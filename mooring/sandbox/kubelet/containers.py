@@ -47,7 +47,7 @@ from mooring.sandbox.programs.runs import Runs
 from mooring.sandbox.programs.sources import Sources
 from mooring.sandbox.programs.specs import ContainerSpec, PodRun
 from mooring.sandbox.programs.stdin import EMPTY, OPEN
-from mooring.sandbox.programs.volumes import SubPathError
+from mooring.sandbox.programs.volumes import FindDisk, SubPathError, no_disk
 from mooring.sandbox.programs.wire import Client
 from mooring.sandbox.programs.work import MOST_WORK, Work
 
@@ -85,6 +85,7 @@ class PodLife:
         runs: Runs,
         host: Volume,
         missing_images: Collection[str] = (),
+        find_disk: FindDisk = no_disk,
     ) -> None:
         specs = (
             {}
@@ -96,7 +97,7 @@ class PodLife:
         self.client: Client | None = None  # until the pod has an address
         self._policy = pod.spec.restart_policy
         self._runs = runs
-        self.surroundings = Surroundings(run, sources, host)
+        self.surroundings = Surroundings(run, sources, host, find_disk)
         self.script = script
         self.inits = [
             ContainerLife(each, specs.get(each.name), "initContainers") for each in pod.spec.init_containers

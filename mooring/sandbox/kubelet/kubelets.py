@@ -6,6 +6,7 @@ import asyncio
 import math
 from collections.abc import Callable, Collection, Sequence
 from contextlib import suppress
+from functools import partial
 from typing import Any
 
 from mooring.api.kinds import PODS, SERVICES
@@ -22,6 +23,7 @@ from mooring.sandbox.kubelet.admission import needs_of
 from mooring.sandbox.kubelet.configuration import Configuration, missing_keys, missing_volume
 from mooring.sandbox.kubelet.container_life import KILLED, TERMINATED_CODE
 from mooring.sandbox.kubelet.containers import RETRY, PodLife
+from mooring.sandbox.kubelet.disks import Disks
 from mooring.sandbox.kubelet.executing import execute, find_container, open_container_shell
 from mooring.sandbox.kubelet.fleet import Fleet, Machine
 from mooring.sandbox.kubelet.guests import Guest, Stopping
@@ -84,6 +86,7 @@ class Kubelets(Controller):
         self._resizes = Resizes(self.enqueue)
         self._budget = TokenBucket(EVENTS_PER_SECOND, EVENTS_AT_ONCE, context.clock)
         self._claims = Claims(context.cache, self.enqueue)
+        self._disks = Disks(context.cache)
         self._devices = DeviceClaims(context.cache, self.enqueue)
         self._programs = Programs(context.cluster)
         self._configuration = Configuration(context.cluster)
@@ -215,7 +218,16 @@ class Kubelets(Controller):
         if run is not None and pod.status.start_time is not None:
             sources = await self._sources(pod, guest, run)
         files = guest.machine.files
-        life = PodLife(pod, run, guest.script, sources, self._runs, files, self._missing_images)
+        life = PodLife(
+            pod,
+            run,
+            guest.script,
+            sources,
+            self._runs,
+            files,
+            self._missing_images,
+            partial(self._disks.find, pod, guest.machine),
+        )
         if pod.status.start_time is not None:
             life.recall(self.context.clock())
             self._resizes.consider(guest, life, self.context.clock())

@@ -19,6 +19,8 @@ DECLARED_FEATURES = (
     "RestartAllContainersOnContainerExits",
 )
 """What a kubelet of this version declares: pods that need a feature run only on nodes that have it."""
+FEATURES = {"supplementalGroupsPolicy": True}
+"""What the container runtime implements."""
 FAILED = "mooring/failed"
 """The annotation that makes a node fail while it is "true"."""
 
@@ -79,6 +81,7 @@ def registered(node: Tree, address: str, now: str) -> Tree:
         "conditions": [*conditions, *healthy(now)],
         "nodeInfo": {**node_info(name), **(status.get("nodeInfo") or {})},
         "declaredFeatures": status.get("declaredFeatures") or list(DECLARED_FEATURES),
+        "features": {**FEATURES, **(status.get("features") or {})},
     }
     return {**node, "status": completed}
 
@@ -99,6 +102,7 @@ def completion(node: Node, address: str) -> Tree:
     if not internal_ip(node):
         status["addresses"] = [{"type": "InternalIP", "address": address}]
         status["nodeInfo"] = node_info(node.name)
+        status["features"] = FEATURES
         if not node.status.declared_features:
             status["declaredFeatures"] = list(DECLARED_FEATURES)
     return status

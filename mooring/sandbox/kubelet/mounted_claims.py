@@ -21,7 +21,7 @@ class Claims:
 
     def missing(self, pod: Pod) -> str:
         """What a pod has to wait for, in kubelet's words; it is then woken when that changes."""
-        for volume, name in _claimed(pod):
+        for volume, name in claimed_volumes(pod):
             key = f"{pod.namespace}/{name}"
             problem = _problem(self._claims.get(key), name)
             if problem:
@@ -39,8 +39,8 @@ class Claims:
                 self._wake(pod)
 
 
-def _claimed(pod: Pod) -> Iterator[tuple[str, str]]:
-    """(volume, claim) of every volume that is a claim."""
+def claimed_volumes(pod: Pod) -> Iterator[tuple[str, str]]:
+    """Yield the name and the claim of every volume that is one."""
     for volume in pod.spec.volumes:
         if volume.persistent_volume_claim is not None:
             yield volume.name, volume.persistent_volume_claim.claim_name

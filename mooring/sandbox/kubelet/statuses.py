@@ -11,6 +11,9 @@ from mooring.api.times import format_time
 from mooring.sandbox.kubelet.container_life import RUNNING, WAITING, ContainerLife, Ended
 from mooring.sandbox.kubelet.containers import RESTARTING_ALL, PodLife
 from mooring.sandbox.kubelet.pod_totals import amounts, pod_level
+from mooring.sandbox.programs.files import User
+from mooring.sandbox.programs.images import UNKNOWN_IMAGE, find_image
+from mooring.sandbox.programs.rights import find_user
 
 NOT_READY = "ContainersNotReady"
 RESIZE_PENDING, RESIZE_IN_PROGRESS = "PodResizePending", "PodResizeInProgress"
@@ -201,10 +204,16 @@ def _container(pod: Pod, life: PodLife, one: ContainerLife, now: float) -> Tree:
     if one.ran:
         status["imageID"] = image_id(one.image)
         status["containerID"] = container_id(pod.uid, one.name, one.restarts)
+        if one.spec is not None and life.run is not None and find_image(one.image) is not UNKNOWN_IMAGE:
+            status["user"] = {"linux": _linux_user(find_user(one.spec, life.run.spec.security_context))}
     if one.last is not None:
         before = one.restarts if one.state == WAITING else one.restarts - 1
         status["lastState"] = _terminated(pod, one, before, one.last)
     return status
+
+
+def _linux_user(user: User) -> Tree:
+    return {"uid": user.uid, "gid": user.gid, "supplementalGroups": sorted({user.gid, *user.groups})}
 
 
 def _ephemeral(pod: Pod, life: PodLife, one: ContainerLife) -> Tree:

@@ -12,17 +12,19 @@ from mooring.sandbox.programs.files import File, Files, Mount, Volume
 from mooring.sandbox.programs.kernel import Shares
 from mooring.sandbox.programs.sources import Sources
 from mooring.sandbox.programs.specs import PodRun
-from mooring.sandbox.programs.volumes import Volumes
+from mooring.sandbox.programs.volumes import FindDisk, Volumes
 
 
 class Surroundings:
-    """The surroundings of the containers of one pod. `host` is the disk of their node."""
+    """The surroundings of the containers of one pod. `host` is the disk of their node, `find_disk` returns
+    those of claims."""
 
-    __slots__ = ("_host", "_run", "_volumes", "sources")
+    __slots__ = ("_find_disk", "_host", "_run", "_volumes", "sources")
 
-    def __init__(self, run: PodRun | None, sources: Sources, host: Volume) -> None:
+    def __init__(self, run: PodRun | None, sources: Sources, host: Volume, find_disk: FindDisk) -> None:
         self._run = run
         self._host = host
+        self._find_disk = find_disk
         self._volumes: Volumes | None = None  # until a container starts
         self.sources = sources
 
@@ -49,7 +51,7 @@ class Surroundings:
 
     def _set_up_volumes(self, run: PodRun, now: float) -> Volumes:
         if self._volumes is None:
-            self._volumes = Volumes(run.spec, self.sources, self._host, now)
+            self._volumes = Volumes(run.spec, self.sources, self._host, now, self._find_disk)
         return self._volumes
 
     def refresh_kernel(self, container: str, now: float) -> bool:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterable
 from typing import Final, NamedTuple
+from zlib import crc32
 
 from mooring.sandbox.programs.cgroups import ROOT, Limits
 from mooring.sandbox.programs.files import File, User, Volume
@@ -13,6 +14,9 @@ from mooring.sandbox.programs.specs import Sysctl
 _SWAPPED: Final = str.maketrans("./", "/.")
 KERNEL_FOLDERS: Final = ("/proc", "/sys")
 """Where the files of the kernel are mounted."""
+_ALL_USERS: Final = (0, 0, 2**32 - 1)
+_NAMESPACE_SIZE: Final = 65_536  # users of a user namespace
+_MOST_NAMESPACES: Final = 2**15 - 1
 
 
 class Shares(NamedTuple):
@@ -44,8 +48,19 @@ def _status(user: User, cpus: int | None) -> str:
     return "".join(f"{name}:\t{text}\n" for name, text in lines.items())
 
 
-def kernel_files(user: User, shares: Shares, sysctls: Iterable[Sysctl]) -> dict[str, File]:
+def id_range(uid: str, host_users: bool | None) -> tuple[int, int, int]:
+    """Return the first user of a pod, its user on the node, and how many there are: with a user namespace of
+    its own, a pod has other users than the node."""
+    if host_users is not False:
+        return _ALL_USERS
+    return 0, _NAMESPACE_SIZE * (1 + crc32(uid.encode()) % _MOST_NAMESPACES), _NAMESPACE_SIZE
+
+
+def kernel_files(
+    user: User, shares: Shares, sysctls: Iterable[Sysctl], id_map: Iterable[int] = _ALL_USERS
+) -> dict[str, File]:
     """Return the files of /proc and /sys, by their paths from the root."""
+    id_map = [*id_map]
     status = _status(user, shares.cpus)
     texts: dict[str, str] = {
         **{f"{ROOT}/{name}": text for name, text in shares.limits.files().items()},
@@ -54,7 +69,8 @@ def kernel_files(user: User, shares: Shares, sysctls: Iterable[Sysctl]) -> dict[
     for process in ("1", "self"):
         texts[f"proc/{process}/status"] = status
         texts[f"proc/{process}/oom_score_adj"] = f"{shares.oom_score_adj}\n"
-        texts[f"proc/{process}/uid_map"] = f"{0:10} {0:10} {2**32 - 1:10}\n"
+        for name in ("uid_map", "gid_map"):
+            texts[f"proc/{process}/{name}"] = "".join(f"{number:10} " for number in id_map).rstrip() + "\n"
         texts[f"proc/{process}/cgroup"] = "0::/\n"
     return {path: File(text) for path, text in texts.items()}
 

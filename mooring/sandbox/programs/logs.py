@@ -8,6 +8,7 @@ from typing import Final, NamedTuple
 from mooring.api.times import format_time, parse_time
 from mooring.sandbox.programs.files import Files, Mount
 from mooring.sandbox.programs.program import Outcome, run_program
+from mooring.sandbox.programs.rights import find_user
 from mooring.sandbox.programs.runs import Runs
 from mooring.sandbox.programs.sources import Sources
 from mooring.sandbox.programs.specs import ContainerSpec, LoggedPod, RunStatus, Started
@@ -100,7 +101,8 @@ def _container_log(
     elif before is not None:
         return before
     else:
-        files = Files(Mount(one.mount_path, None) for one in spec.volume_mounts)
+        mounts = (Mount(one.mount_path, None) for one in spec.volume_mounts)
+        files = Files(mounts, find_user(spec, pod.spec.security_context))
         outcome = run_program(
             spec, Sources(pod.metadata), files, started, stdin=OPEN if spec.stdin else EMPTY
         )

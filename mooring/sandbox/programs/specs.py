@@ -352,6 +352,7 @@ class RunSpec(Struct):
     service_account_name: str = ""
     enable_service_links: bool | None = None
     host_network: bool = False
+    host_users: bool | None = None
     os: PodOS | None = None
     hostname: str = ""
     hostname_override: str | None = None

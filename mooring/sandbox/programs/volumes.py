@@ -6,12 +6,13 @@ import math
 import posixpath
 import stat
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from typing import NamedTuple
 
 from mooring.sandbox.network.names import DOMAIN, SERVER
 from mooring.sandbox.programs.environment import substitute
 from mooring.sandbox.programs.files import File, Files, Mount, Volume
 from mooring.sandbox.programs.images import find_image
-from mooring.sandbox.programs.kernel import KERNEL_FOLDERS, KernelFiles, Shares, kernel_files
+from mooring.sandbox.programs.kernel import KERNEL_FOLDERS, KernelFiles, Shares, id_range, kernel_files
 from mooring.sandbox.programs.rights import find_user
 from mooring.sandbox.programs.sources import Data, Sources
 from mooring.sandbox.programs.specs import (
@@ -34,20 +35,41 @@ class SubPathError(Exception):
     """A container cannot be created: its `subPathExpr` is wrong. In kubelet's words."""
 
 
+class Disk(NamedTuple):
+    """Where files are that outlive a pod: at a path of a volume."""
+
+    files: Volume
+    path: str = ""
+
+
+FindDisk = Callable[[str], Disk | None]
+"""Returns the disk behind a volume of a pod; None for one that is not a claim."""
+
+
+def no_disk(name: str) -> Disk | None:
+    """Return None: the pod has no claims, or what is on them is not known."""
+    return None
+
+
 class Volumes:
     """The volumes of one pod by their names. `host` has the files of its node."""
 
-    def __init__(self, run: RunSpec, sources: Sources, host: Volume, now: float) -> None:
+    def __init__(
+        self, run: RunSpec, sources: Sources, host: Volume, now: float, find_disk: FindDisk = no_disk
+    ) -> None:
         self._run = run
         self._host = host
         self._group = (run.security_context or _NO_CONTEXT).fs_group
         self._hosts = _hosts_file(run, sources)
         self._resolver = _resolver_file(run, sources.metadata.namespace)
-        self._volumes = {one.name: self._make(one) for one in run.volumes}
+        disks = {one.name: find_disk(one.name) for one in run.volumes}
+        self._volumes = {one.name: self._make(one, disks[one.name]) for one in run.volumes}
+        self._id_range = id_range(sources.metadata.uid, run.host_users)
         self._kernels: dict[str, KernelFiles] = {}  # by container
         self._host_paths = {
             one.name: one.host_path.path.strip("/") for one in run.volumes if one.host_path is not None
         }
+        self._host_paths |= {name: disk.path for name, disk in disks.items() if disk is not None}
         self.update(sources, now)
 
     def update(self, sources: Sources, now: float) -> bool:
@@ -103,7 +125,7 @@ class Volumes:
                 volume.write(inner, File(mode=mode, gid=volume.folder.gid), now)
             mounts.append(Mount(one.mount_path.rstrip("/") or "/", volume, inner, one.read_only))
         user = find_user(spec, pod)
-        kernel = KernelFiles(lambda: kernel_files(user, shares(), pod.sysctls))
+        kernel = KernelFiles(lambda: kernel_files(user, shares(), pod.sysctls, self._id_range))
         self._kernels[spec.name] = kernel
         mounts += [Mount(folder, kernel, folder.strip("/")) for folder in KERNEL_FOLDERS]
         files = Files(mounts, user, read_only=bool(own.read_only_root_filesystem), folder=spec.working_dir)
@@ -114,7 +136,7 @@ class Volumes:
             files.root.write(path, File(text), now)
         return files
 
-    def _make(self, spec: VolumeSpec) -> Volume:
+    def _make(self, spec: VolumeSpec, disk: Disk | None) -> Volume:
         mode, gid = stat.S_IFDIR | 0o777, 0
         if self._group is not None:
             mode, gid = mode | stat.S_ISGID, self._group
@@ -129,7 +151,11 @@ class Volumes:
             return _image_volume(spec.image)
         if any(project(spec)):
             return Volume(folder=folder, read_only=True, fs_type="tmpfs")
-        return Volume(folder=folder, complete=False)
+        if disk is None:
+            return Volume(folder=folder, complete=False)
+        if self._group is not None and not disk.path:
+            disk.files.folder = folder
+        return disk.files
 
     def _files(self, spec: VolumeSpec, projections: list[Projection], sources: Sources) -> dict[str, File]:
         default = _default_mode(spec)

@@ -6,9 +6,14 @@ import json
 
 import pytest
 
+from mooring.api.kinds import ApiResource
 from mooring.client.api_errors import ApiError
+from mooring.sandbox.programs.logs import LogOptions, find_container_log
+from mooring.sandbox.programs.specs import LoggedPod
 from tests.sandbox.kubelet.kit import condition
 from tests.sandbox.network.kit import NETEXEC, Net, connected
+
+LOGGED = ApiResource("", "v1", "pods", True, LoggedPod)
 
 
 def test_a_page_can_be_written_in_the_container() -> None:
@@ -232,5 +237,33 @@ def test_links_lead_through_the_proxy() -> None:
         await net.serve("redirecting")
         reply = net.proxy("pods", "redirecting:8080", "/redirect?location=/hostname")
         assert reply.headers["location"].endswith("/pods/redirecting:8080/proxy/hostname")
+
+    connected(scene)
+
+
+def test_statuses_name_the_users_of_known_images() -> None:
+    async def scene(net: Net) -> None:
+        context = {"runAsUser": 1000, "supplementalGroups": [60000]}
+        containers = [{"name": name, "image": name} for name in ("agnhost", "other")]
+        await net.run_pod("web", containers=containers, securityContext=context)
+        await net.advance(2)
+        known, unknown = (await net.status("web"))["containerStatuses"]
+        assert known["user"] == {
+            "linux": {"uid": 1000, "gid": 1000, "supplementalGroups": [1000, 50000, 60000]}
+        }
+        assert "user" not in unknown
+        assert (await net.node())["status"]["features"] == {"supplementalGroupsPolicy": True}
+
+    connected(scene)
+
+
+def test_the_log_of_a_privileged_container_that_prints_nothing_is_empty() -> None:
+    async def scene(net: Net) -> None:
+        command = ["sh", "-c", "ip link add d type dummy || true"]
+        container = {"name": "main", "image": "busybox", "command": command}
+        await net.run_pod("web", containers=[{**container, "securityContext": {"privileged": True}}])
+        await net.advance(2)
+        pod: LoggedPod = await net.cluster.get(LOGGED, "web", "default")
+        assert find_container_log(pod, LogOptions(), net.server.api.runs).output == ()
 
     connected(scene)

@@ -91,6 +91,9 @@ def run(*command: str, context: SecurityContext | None = None, **fields: object)
              "drwxr-xr-x    2 0        0             4096 Jan  1 00:00 d\n"
              "-rw-r--r--    1 root     root             4 Jan  1 00:00 /tmp/a\n")),
         ("cd /tmp; touch .b c; ls -a; ls -A", (0, ".\n..\n.b\nc\n.b\nc\n")),
+        ("touch /tmp/a; mkdir /tmp/d; stat -c '%n %u:%g %a %A %s' /tmp/a /tmp/d; stat -c='%U' /tmp/a /tmp/n",
+         (1, "/tmp/a 0:0 644 -rw-r--r-- 0\n/tmp/d 0:0 755 drwxr-xr-x 4096\n=root\n"
+             "stat: can't stat '/tmp/n': No such file or directory\n")),
         ("dd if=/dev/zero of=/scratch/z bs=4 count=3 conv=fsync; wc -c /scratch/z",
          (0, "3+0 records in\n3+0 records out\n12 /scratch/z\n")),
         ("dd if=/dev/null of=/settings/z bs=1 count=1",

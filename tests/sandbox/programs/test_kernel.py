@@ -7,7 +7,7 @@ import pytest
 from mooring.api.meta import ObjectMeta
 from mooring.sandbox.programs.cgroups import Limits, pod_path
 from mooring.sandbox.programs.files import Volume
-from mooring.sandbox.programs.kernel import Shares
+from mooring.sandbox.programs.kernel import Shares, id_range
 from mooring.sandbox.programs.program import run_program
 from mooring.sandbox.programs.sources import Sources
 from mooring.sandbox.programs.specs import (
@@ -175,3 +175,18 @@ def test_find_lists_the_files_below_a_folder() -> None:
     assert run(f"{make} find /data -type f") == (0, "/data/a/b/one.txt\n/data/two\n")
     assert run(f"{make} find /data -name '*.txt' -o -name two -type d") == (0, "/data/a/b/one.txt\n")
     assert run("find /data/none") == (1, "find: /data/none: No such file or directory\n")
+
+
+def test_a_pod_with_a_user_namespace_has_users_of_its_own() -> None:
+    assert id_range("a", None) == id_range("a", True) == (0, 0, 2**32 - 1)
+    first, second = id_range("a", False), id_range("b", False)
+    assert first != second
+    assert first[0] == first[1] % 65_536 == 0
+    assert first[2] == 65_536
+    assert run("cat /proc/self/uid_map")[1].split() == ["0", "0", "4294967295"]
+
+
+def test_a_privilege_is_needed_for_a_network_device() -> None:
+    privileged = SecurityContext(privileged=True)
+    assert run("ip link add d type dummy && ip link del d", privileged) == (0, "")
+    assert run("ip link del d")[0] == 2

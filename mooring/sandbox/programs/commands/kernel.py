@@ -66,8 +66,9 @@ def _mounted_volumes(shell: Shell) -> Iterator[tuple[str, str, str, str]]:
 
 
 def _ip(shell: Shell, words: list[str]) -> int:
-    """Add a dummy device, which takes a privilege; others are not known."""
-    if words[:2] != ["link", "add"] or words[3:] != ["type", "dummy"]:
+    """Add or remove a dummy device, which takes a privilege; others are not known."""
+    is_removal = words[:1] == ["link"] and words[1:2] in (["del"], ["delete"]) and len(words) == 3
+    if not is_removal and (words[:2] != ["link", "add"] or words[3:] != ["type", "dummy"]):
         raise UnknownProgramError("ip")
     if has_capability(shell.files.user.capabilities, "NET_ADMIN"):
         return 0

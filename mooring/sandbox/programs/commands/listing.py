@@ -1,10 +1,12 @@
-"""`ls`, as BusyBox prints it."""
+"""`ls` and `stat`, as BusyBox prints them."""
 
 from __future__ import annotations
 
 import posixpath
+import re
 import stat
 from datetime import UTC, datetime
+from functools import partial
 from typing import TYPE_CHECKING, Final
 from zlib import crc32
 
@@ -108,4 +110,50 @@ def _date(changed: float, now: float) -> str:
     return f"{moment:%b} {moment.day:2} {recent}"
 
 
-COMMANDS: Final[dict[str, Command]] = {"ls": _ls}
+def _stat(shell: Shell, words: list[str]) -> int:
+    """Print what a format says of files."""
+    wanted, paths = _split_format(words)
+    status = 0
+    for path in paths:
+        file = shell.files.find(path, shell.now)
+        if file is None:
+            shell.complain(f"stat: can't stat '{path}': No such file or directory\n")
+            status = 1
+            continue
+        shell.print(re.sub(r"%(.)", partial(_shown, shell, path, file), wanted) + "\n")
+    return status
+
+
+def _split_format(words: list[str]) -> tuple[str, list[str]]:
+    """Return the format, and the paths."""
+    first, *rest = words or [""]
+    if first == "-c" and rest:
+        first, *rest = rest
+    elif first.startswith("-c"):
+        first = first.removeprefix("-c")
+    else:
+        raise UnknownProgramError("stat")
+    if not rest or rest[0].startswith("-"):
+        raise UnknownProgramError("stat")
+    return first, rest
+
+
+def _shown(shell: Shell, path: str, file: File, match: re.Match[str]) -> str:
+    """Return what a letter of a format stands for."""
+    letter = match.group(1)
+    if letter == "U":
+        return user_name(shell.image, file.uid) or "UNKNOWN"
+    if letter == "G":
+        return group_name(shell.image, file.gid) or "UNKNOWN"
+    if letter == "s":
+        return str(_FOLDER_SIZE if file.is_folder else _length(file))
+    values = {
+        "n": path, "u": str(file.uid), "g": str(file.gid), "a": f"{stat.S_IMODE(file.mode):o}",
+        "A": stat.filemode(file.mode), "f": f"{file.mode:x}", "%": "%",
+    }  # fmt: skip
+    if letter not in values:
+        raise UnknownProgramError(f"stat %{letter}")
+    return values[letter]
+
+
+COMMANDS: Final[dict[str, Command]] = {"ls": _ls, "stat": _stat}

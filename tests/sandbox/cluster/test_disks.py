@@ -1,0 +1,76 @@
+"""Files of claims outlive pods."""
+
+from __future__ import annotations
+
+from mooring.testing.sandbox_cluster import SandboxCluster
+
+CLAIM = """
+apiVersion: v1
+kind: PersistentVolumeClaim
+metadata: {name: data}
+spec: {accessModes: [ReadWriteOnce], resources: {requests: {storage: 1Gi}}}
+"""
+LOCAL = """
+apiVersion: v1
+kind: PersistentVolume
+metadata: {name: disk}
+spec:
+  capacity: {storage: 1Gi}
+  accessModes: [ReadWriteOnce]
+  storageClassName: local
+  local: {path: /tmp/disk}
+  claimRef: {name: data, namespace: default}
+  nodeAffinity:
+    required: {nodeSelectorTerms: [{matchFields: [{key: metadata.name, operator: In, values: [node-1]}]}]}
+"""
+
+
+def run(cluster: SandboxCluster, name: str, script: str, node: str, volume: str) -> int:
+    """Run a script with a volume at /data, and return its exit code."""
+    cluster.apply(
+        f"""
+apiVersion: v1
+kind: Pod
+metadata: {{name: {name}}}
+spec:
+  restartPolicy: Never
+  affinity:
+    nodeAffinity:
+      requiredDuringSchedulingIgnoredDuringExecution:
+        nodeSelectorTerms: [{{matchFields: [{{key: metadata.name, operator: In, values: [{node}]}}]}}]
+  containers:
+  - name: main
+    image: busybox
+    command: [sh, -c, '{script}']
+    volumeMounts: [{{name: data, mountPath: /data}}]
+  volumes: [{{name: data, {volume}}}]
+"""
+    )
+    cluster.wait(lambda: cluster.pod(name).finished)
+    status = cluster.get(f"pod/{name}")["status"]
+    code: int = status["containerStatuses"][0]["state"]["terminated"]["exitCode"]
+    cluster.delete(f"pod/{name}")
+    cluster.advance(5)
+    return code
+
+
+OF_CLAIM = "persistentVolumeClaim: {claimName: data}"
+
+
+def test_files_of_a_claim_outlive_its_pods(mooring_cluster: SandboxCluster) -> None:
+    mooring_cluster.apply(CLAIM)
+    assert run(mooring_cluster, "writer", "ls /data/a || echo 1 > /data/a", "node-1", OF_CLAIM) == 0
+    assert run(mooring_cluster, "reader", "test 1 = $(cat /data/a)", "node-1", OF_CLAIM) == 0
+    mooring_cluster.delete("pvc/data")
+    mooring_cluster.advance(10)
+    mooring_cluster.apply(CLAIM)
+    assert run(mooring_cluster, "later", "test -e /data/a", "node-1", OF_CLAIM) == 1
+
+
+def test_a_local_volume_is_a_path_of_its_node(mooring_cluster: SandboxCluster) -> None:
+    mooring_cluster.apply(LOCAL, CLAIM.replace("spec: {", "spec: {storageClassName: local, "))
+    mooring_cluster.advance(20)
+    assert run(mooring_cluster, "writer", "echo 1 > /data/a", "node-1", OF_CLAIM) == 0
+    of_node = "hostPath: {path: /tmp/disk}"
+    assert run(mooring_cluster, "reader", "test 1 = $(cat /data/a)", "node-1", of_node) == 0
+    assert run(mooring_cluster, "elsewhere", "test -e /data/a", "node-2", of_node) == 1
