@@ -98,6 +98,12 @@ class PodHosts:
             raise RefusedError
         return server.listener.speech
 
+    def named_port(self, address: str, name: str, protocol: str) -> int:
+        site = self._pods.get(address)
+        ports = () if site is None else (port for spec in _specs(site.life) for port in spec.ports)
+        matching = (one for one in ports if (one.name, one.protocol) == (name, protocol))
+        return next((one.container_port for one in matching), 0)
+
     def answer(self, destination: Destination, query: Query, budget: Budget | None = None) -> Reply:
         server = self._find(destination, budget)
         if server is None:

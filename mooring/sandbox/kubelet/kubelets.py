@@ -39,6 +39,7 @@ from mooring.sandbox.kubelet.resizing import Resizes, advance_resize
 from mooring.sandbox.kubelet.scripts import read_script
 from mooring.sandbox.kubelet.service_links import ServiceLinks
 from mooring.sandbox.network.network import Network
+from mooring.sandbox.network.policies import Policies
 from mooring.sandbox.network.services import Services, Source
 from mooring.sandbox.programs.executing import ContainerRun, NotRunningError
 from mooring.sandbox.programs.files import Files
@@ -78,7 +79,7 @@ class Kubelets(Controller):
         self._missing_images = missing_images
         self._fleet = fleet
         self._hosts = PodHosts(fleet, context.clock, self._notice_writes, self.enqueue, loads)
-        self.network = Network(Services(context.cache, context.clock), self._hosts)
+        self.network = Network(Services(context.cache, context.clock), self._hosts, Policies(context.cache))
         self._runs = runs
         self._loads = loads
         self._guests: dict[str, Guest] = {}  # by uid

@@ -21,6 +21,7 @@ from mooring.sandbox.network.messages import (
     UnreachableError,
 )
 from mooring.sandbox.network.names import DnsRecord, Names
+from mooring.sandbox.network.policies import Connection, Policies
 from mooring.sandbox.network.services import Services, Source, port_of
 
 _OWN: Final = IPv4Network("10.0.0.0/8")
@@ -57,6 +58,10 @@ class Hosts(Protocol):
         """Return what the program that listens understands. Raises NetworkError."""
         ...
 
+    def named_port(self, address: str, name: str, protocol: str) -> int:
+        """Return the number of a port by the name that a container gives it; 0 if there is none."""
+        ...
+
     def answer(self, destination: Destination, query: Query, budget: Budget | None = None) -> Reply:
         """Have the program that listens answer a request, at the expense of its client. Raises
         NetworkError."""
@@ -82,10 +87,11 @@ class Network:
     """What clients in the cluster reach. Programs answer at once and without I/O, so everything is done when
     a method returns; how much they may cause is bounded."""
 
-    def __init__(self, services: Services, hosts: Hosts) -> None:
+    def __init__(self, services: Services, hosts: Hosts, policies: Policies) -> None:
         self.services = services
         self._names = Names(services)
         self._hosts = hosts
+        self._policies = policies
         self.components: Components = NoComponents()
         self._connections = 0
         self._depth = self._caused = 0
@@ -107,12 +113,16 @@ class Network:
             raise OutsideError from None
         host = source.address if ip.is_loopback else str(ip)
         destination = self._translate(source, Destination(host, port, protocol, str(ip)), budget)
-        if self._find_component(destination) is not None:
-            return destination
-        host = destination.address
-        if not host or (IPv4Address(host) not in _OWN and not self._hosts.node_at(host)):
+        host, has_component = destination.address, self._find_component(destination) is not None
+        if not has_component and (
+            not host or (IPv4Address(host) not in _OWN and not self._hosts.node_at(host))
+        ):
             raise OutsideError
-        if not self._hosts.listens(destination, budget):
+        named_port = partial(self._hosts.named_port, host)
+        connection = Connection(source, host, destination.port, protocol, named_port)
+        if not self._policies.allow(connection, budget):
+            raise UnreachableError  # network plugins drop what is not allowed
+        if not has_component and not self._hosts.listens(destination, budget):
             raise RefusedError
         return destination
 

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Final
 
 from mooring.sandbox.network.messages import Query, Reply
 from mooring.sandbox.programs import consumer, guestbook, netexec, nettest, port_forward_tester
+from mooring.sandbox.programs.connecting import connect
 from mooring.sandbox.programs.conversion import convert_resources
 from mooring.sandbox.programs.errors import ForeverError, UnknownProgramError
 from mooring.sandbox.programs.files import NOT_THERE, FileError
@@ -97,6 +98,11 @@ def run(shell: Shell, words: list[str]) -> int:
     if name in _RESOLVER and len(words) == 2:
         shell.print(",".join(getattr(read_resolver(shell.files, shell.now), _RESOLVER[name])))
         return 0
+    if name == "connect":
+        targets = [word for word in words[2:] if not word.startswith("-")]
+        if len(targets) != 1:
+            raise UnknownProgramError("agnhost connect")
+        return connect(shell, _flags([word for word in words[2:] if word.startswith("-")]), targets[0])
     command = _COMMANDS.get(name)
     if command is None:
         raise UnknownProgramError(f"agnhost {name}")

@@ -39,7 +39,7 @@ def listen(shell: Shell, flags: dict[str, str]) -> None:
     if flags.get("udp-port") != "-1":
         udp_port = port_number(flags.get("udp-port", "8081"))
         shell.listeners.append(Listener(udp_port, Datagrams(udp_port), UDP))
-    if delay := _seconds(f"{flags.get('delay-shutdown', '0')}s"):
+    if delay := seconds_of(f"{flags.get('delay-shutdown', '0')}s"):
         shell.term_handler = f"sleep {delay:g}; exit 0"
 
 
@@ -50,7 +50,7 @@ def port_number(word: str) -> int:
     return int(word)
 
 
-def _seconds(word: str) -> float | None:
+def seconds_of(word: str) -> float | None:
     match = _DURATION.fullmatch(word)
     return float(match.group(1)) * _UNITS[match.group(2)] if match else None
 
@@ -112,12 +112,12 @@ def _header(query: Query, process: Process) -> Reply:
 def _exit(query: Query, process: Process) -> Reply:
     code, wait, timeout = query.param("code") or "0", query.param("wait"), query.param("timeout")
     for name, value in (("timeout", timeout), ("wait", wait)):
-        if value and value != "0" and _seconds(value) is None:
+        if value and value != "0" and seconds_of(value) is None:
             return text(f"argument '{name}' must be a valid golang duration or empty, got \"{value}\"\n")
     if not (code.isascii() and code.isdecimal() and int(code[:4]) < 128):
         return text(f"argument 'code' must be an integer [0-127] or empty, got \"{code}\"\n")
-    process.exit = _seconds(wait) or 0.0, int(code)
-    return Reply(0) if not _seconds(timeout) else text("")
+    process.exit = seconds_of(wait) or 0.0, int(code)
+    return Reply(0) if not seconds_of(timeout) else text("")
 
 
 def _shutdown(query: Query, process: Process) -> Reply:
