@@ -250,7 +250,8 @@ class Kubelets(Controller):
         allocatable = None if node is None else node.status.allocatable
         if allocatable is not None and spec.resources is not None:
             allocatable = {**allocatable, **spec.resources.limits}
-        hostname = pod.spec.node_name if spec.host_network else spec.hostname_override or spec.hostname
+        own_name = spec.hostname_override or pod.spec.hostname  # that of `spec` may be of another pod
+        hostname = pod.spec.node_name if spec.host_network else own_name
         sources = Sources(
             pod.metadata,
             fields=fields,

@@ -267,3 +267,17 @@ def test_the_log_of_a_privileged_container_that_prints_nothing_is_empty() -> Non
         assert find_container_log(pod, LogOptions(), net.server.api.runs).output == ()
 
     connected(scene)
+
+
+def test_pods_of_one_template_have_their_own_names() -> None:
+    async def scene(net: Net) -> None:
+        owner = {"apiVersion": "apps/v1", "kind": "StatefulSet", "name": "ss", "uid": "u", "controller": True}
+        container = {"name": "main", "image": "busybox", "command": ["sleep", "1d"]}
+        for name in ("ss-0", "ss-1"):
+            metadata = {"labels": {"controller-revision-hash": "a"}, "ownerReferences": [owner]}
+            await net.run_pod(name, containers=[container], metadata=metadata, hostname=name, subdomain="db")
+        await net.advance(2)
+        for name in ("ss-0", "ss-1"):
+            assert (await net.run("hostname", name))[1] == f"{name}\n"
+
+    connected(scene)
