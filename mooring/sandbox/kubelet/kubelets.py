@@ -292,6 +292,9 @@ class Kubelets(Controller):
             life.surroundings.sources = await self._sources(pod, guest, life.run)
         if pod.spec.volumes:
             missing = self._claims.missing(pod)
+            if not missing and now >= due:
+                missing = self._disks.missing_path(pod, guest.machine, now)
+                retry = now + RETRY if missing else None
             if not missing and life.run is not None and now >= due:
                 missing = missing_volume(life.run, life.surroundings.sources)
                 missing = missing or unsuitable_path(life.run, guest.machine.files, now)

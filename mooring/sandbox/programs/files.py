@@ -11,6 +11,7 @@ import posixpath
 import stat
 from bisect import bisect_left, bisect_right, insort
 from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from copy import copy
 from operator import attrgetter
 from typing import Final, NamedTuple
@@ -363,6 +364,17 @@ class Files:
     def fs_type(self, path: str, at: float) -> int | str:
         """Return the type of the file system that a path is on."""
         return self._locate(path, at)[0].fs_type
+
+    @contextmanager
+    def entered(self, mount: Mount) -> Iterator[None]:
+        """See a volume that is mounted as the whole file system."""
+        assert mount.volume is not None
+        before = self.root, self.mounts, self.folder
+        self.root, self.mounts, self.folder = mount.volume, [], "/"
+        try:
+            yield
+        finally:
+            self.root, self.mounts, self.folder = before
 
     def fork(self) -> Files:
         """Return the same files for another program, whose writes can be undone by themselves."""

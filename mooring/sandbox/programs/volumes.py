@@ -63,7 +63,7 @@ class Volumes:
         self._hosts = _hosts_file(run, sources)
         self._resolver = _resolver_file(run, sources.metadata.namespace)
         disks = {one.name: find_disk(one.name) for one in run.volumes}
-        self._volumes = {one.name: self._make(one, disks[one.name]) for one in run.volumes}
+        self._volumes = {one.name: self._make(one, disks[one.name], now) for one in run.volumes}
         self._id_range = id_range(sources.metadata.uid, run.host_users)
         self._kernels: dict[str, KernelFiles] = {}  # by container
         self._host_paths = {
@@ -136,7 +136,7 @@ class Volumes:
             files.root.write(path, File(text), now)
         return files
 
-    def _make(self, spec: VolumeSpec, disk: Disk | None) -> Volume:
+    def _make(self, spec: VolumeSpec, disk: Disk | None, now: float) -> Volume:
         mode, gid = stat.S_IFDIR | 0o777, 0
         if self._group is not None:
             mode, gid = mode | stat.S_ISGID, self._group
@@ -153,7 +153,9 @@ class Volumes:
             return Volume(folder=folder, read_only=True, fs_type="tmpfs")
         if disk is None:
             return Volume(folder=folder, complete=False)
-        if self._group is not None and not disk.path:
+        if self._group is not None and disk.path:
+            disk.files.write(disk.path, folder, now)
+        elif self._group is not None:
             disk.files.folder = folder
         return disk.files
 

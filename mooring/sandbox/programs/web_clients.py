@@ -334,7 +334,10 @@ def nc(shell: Shell, words: list[str]) -> int:
         return 0
     if shell.input is None:
         raise UnknownProgramError("nc")
-    return _converse(shell, address, port, protocol, timeout)
+    code = _converse(shell, address, port, protocol, timeout)
+    if not code and protocol == "UDP" and "w" in options:
+        shell.wait(timeout)  # more could come
+    return code
 
 
 def _converse(shell: Shell, address: str, port: int, protocol: str, timeout: float) -> int:

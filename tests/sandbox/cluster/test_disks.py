@@ -25,10 +25,9 @@ spec:
 """
 
 
-def run(cluster: SandboxCluster, name: str, script: str, node: str, volume: str) -> int:
-    """Run a script with a volume at /data, and return its exit code."""
-    cluster.apply(
-        f"""
+def pod(name: str, script: str, node: str, volume: str, fields: str = "") -> str:
+    """Return a pod that runs a script on a node, with a volume at /data."""
+    return f"""
 apiVersion: v1
 kind: Pod
 metadata: {{name: {name}}}
@@ -43,9 +42,14 @@ spec:
     image: busybox
     command: [sh, -c, '{script}']
     volumeMounts: [{{name: data, mountPath: /data}}]
+    {fields}
   volumes: [{{name: data, {volume}}}]
 """
-    )
+
+
+def run(cluster: SandboxCluster, name: str, script: str, node: str, volume: str, fields: str = "") -> int:
+    """Run a script in a pod, and return its exit code."""
+    cluster.apply(pod(name, script, node, volume, fields))
     cluster.wait(lambda: cluster.pod(name).finished)
     status = cluster.get(f"pod/{name}")["status"]
     code: int = status["containerStatuses"][0]["state"]["terminated"]["exitCode"]
@@ -70,7 +74,22 @@ def test_files_of_a_claim_outlive_its_pods(mooring_cluster: SandboxCluster) -> N
 def test_a_local_volume_is_a_path_of_its_node(mooring_cluster: SandboxCluster) -> None:
     mooring_cluster.apply(LOCAL, CLAIM.replace("spec: {", "spec: {storageClassName: local, "))
     mooring_cluster.advance(20)
+    of_node = "hostPath: {path: /tmp/disk, type: DirectoryOrCreate}"
+    assert run(mooring_cluster, "maker", "true", "node-1", of_node) == 0
     assert run(mooring_cluster, "writer", "echo 1 > /data/a", "node-1", OF_CLAIM) == 0
     of_node = "hostPath: {path: /tmp/disk}"
     assert run(mooring_cluster, "reader", "test 1 = $(cat /data/a)", "node-1", of_node) == 0
     assert run(mooring_cluster, "elsewhere", "test -e /data/a", "node-2", of_node) == 1
+
+
+def test_a_pod_waits_for_the_folder_of_its_local_volume(mooring_cluster: SandboxCluster) -> None:
+    claim = CLAIM.replace("spec: {", "spec: {storageClassName: local, ")
+    mooring_cluster.apply(LOCAL.replace("/tmp/disk", "/tmp/later"), claim)
+    mooring_cluster.apply(pod("waits", "true", "node-1", OF_CLAIM))
+    mooring_cluster.advance(20)
+    assert 'path "/tmp/later" does not exist' in mooring_cluster.events("pod/waits")[-1].note
+    enter = 'nsenter --mount=/data/proc/1/ns/mnt -- sh -c "mkdir -p /tmp/later; ls -d /tmp/later"'
+    privileged = "securityContext: {privileged: true}"
+    assert run(mooring_cluster, "unprivileged", enter, "node-1", "hostPath: {path: /}") == 1
+    assert run(mooring_cluster, "maker", enter, "node-1", "hostPath: {path: /}", privileged) == 0
+    mooring_cluster.wait(lambda: mooring_cluster.pod("waits").finished)

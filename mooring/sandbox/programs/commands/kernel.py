@@ -76,4 +76,18 @@ def _ip(shell: Shell, words: list[str]) -> int:
     return 2
 
 
-COMMANDS: Final[dict[str, Command]] = {"sysctl": _sysctl, "mount": _mount, "ip": _ip}
+def _nsenter(shell: Shell, words: list[str]) -> int:
+    """Run a command in the file system of the node, where a container has that in a volume."""
+    match = re.fullmatch(r"--mount=(/.*)/proc/1/ns/mnt", words[0]) if words else None
+    mounts = (one for one in shell.files.mounts if one.volume is not None and not one.sub_path)
+    mount = next((one for one in mounts if match and one.path == match.group(1)), None)
+    if mount is None or words[1:2] != ["--"]:
+        raise UnknownProgramError("nsenter")
+    if not has_capability(shell.files.user.capabilities, "SYS_ADMIN"):
+        shell.complain("nsenter: setns(): can't reassociate to namespace 'mnt': Operation not permitted\n")
+        return 1
+    with shell.files.entered(mount):
+        return shell.command(words[2:])
+
+
+COMMANDS: Final[dict[str, Command]] = {"sysctl": _sysctl, "mount": _mount, "ip": _ip, "nsenter": _nsenter}
