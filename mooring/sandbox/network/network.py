@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from ipaddress import AddressValueError, IPv4Address, IPv4Network
 from typing import Final, NamedTuple, Protocol
 
