@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 
 from mooring.sandbox.kubelet.container_life import ContainerLife
@@ -22,15 +23,20 @@ def execute(
     now: float,
     stdin: str | None,
     work: Work | None = None,
+    *,
+    is_dry: bool = False,
 ) -> tuple[Outcome | None, Files]:
     """Run a command in a container: its outcome, None where that is not known, and the files it has written.
-    `work` is what it may cost.
+    `work` is what it may cost. With `is_dry` nothing is asked of the network, where there could be effects:
+    the command is then taken to wait for an answer.
 
     Raises NotRunningError.
     """
     one, spec = _find(life, container)
     files = one.files.fork()
     sources, wire = one.sources or life.surroundings.sources, _wire(life)
+    if is_dry and life.client is not None:
+        wire = Wire(life.client, until=-math.inf)
     return run_command(command, spec, sources, files, now, stdin, wire, work), files
 
 

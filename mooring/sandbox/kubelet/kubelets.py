@@ -372,7 +372,7 @@ class Kubelets(Controller):
         self, uid: str, container: str, command: Sequence[str], stdin: str | None, *, is_dry: bool
     ) -> Outcome | None:
         life = self._find_life(uid, container)
-        outcome, files = execute(life, container, command, self.context.clock(), stdin)
+        outcome, files = execute(life, container, command, self.context.clock(), stdin, is_dry=is_dry)
         if is_dry:
             files.forget()
         else:

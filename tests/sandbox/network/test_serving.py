@@ -9,6 +9,7 @@ import pytest
 from mooring.api.kinds import ApiResource
 from mooring.client.api_errors import ApiError
 from mooring.sandbox.programs.logs import LogOptions, find_container_log
+from mooring.sandbox.programs.program import Outcome
 from mooring.sandbox.programs.specs import LoggedPod
 from tests.sandbox.kubelet.kit import condition
 from tests.sandbox.network.kit import NETEXEC, Net, connected
@@ -279,5 +280,27 @@ def test_pods_of_one_template_have_their_own_names() -> None:
         await net.advance(2)
         for name in ("ss-0", "ss-1"):
             assert (await net.run("hostname", name))[1] == f"{name}\n"
+
+    connected(scene)
+
+
+def test_a_command_that_is_only_tried_asks_no_server() -> None:
+    async def scene(net: Net) -> None:
+        address = (await net.serve("web"))["status"]["podIP"]
+        await net.client()
+        uid = (await net.get("pods", "client"))["metadata"]["uid"]
+
+        def execute(script: str, *, is_dry: bool) -> Outcome | None:
+            command = ["sh", "-c", script]
+            return net.fake.containers.execute(uid, "main", command, None, is_dry=is_dry)
+
+        exits = f"curl -s {address}:8080/exit?code=3"
+        assert execute(exits, is_dry=True) is not None
+        assert execute("unheard-of", is_dry=True) is None
+        await net.advance(2)
+        assert (await net.status("web"))["containerStatuses"][0]["restartCount"] == 0
+        assert execute(exits, is_dry=False) is not None
+        await net.advance(2)
+        assert (await net.status("web"))["containerStatuses"][0]["restartCount"] == 1
 
     connected(scene)

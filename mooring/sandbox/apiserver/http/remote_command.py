@@ -150,6 +150,9 @@ class _Execution(Session):
         """Send what the command prints when it does, and how it ends. Without an outcome, it waits for its
         input."""
         await self._open()
+        if outcome is None and not self._answer.streams.stdin:  # it is not known after what a server answered
+            await self._refuse()
+            return
         if outcome is None and self._answer.streams.tty:
             if not is_shell(self._answer.command):
                 await self._refuse()
