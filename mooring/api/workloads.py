@@ -45,6 +45,7 @@ class ServiceSpec(Struct):
     session_affinity_config: dict[str, Any] | None = None
     internal_traffic_policy: str | None = None
     external_traffic_policy: str = ""
+    health_check_node_port: int = 0
 
 
 class ServiceStatus(Struct):

@@ -47,10 +47,19 @@ class NamedPort(Struct):
 
 class PortsContainer(Struct):
     ports: list[NamedPort] = []
+    restart_policy: str | None = None
 
 
 class PortsSpec(Struct):
     containers: list[PortsContainer] = []
+    init_containers: list[PortsContainer] = []
+
+    @property
+    def numbers(self) -> dict[str, int]:
+        """The ports of containers by their names; of several, the first of a container, else of a sidecar."""
+        sidecars = (one for one in self.init_containers if one.restart_policy == "Always")
+        everything = [port for one in (*self.containers, *sidecars) for port in one.ports if port.name]
+        return {port.name: port.container_port for port in reversed(everything)}
 
 
 class PortsPod(KubeObject):
@@ -163,12 +172,11 @@ class EndpointSlices(Controller):
     async def _ports(self, service: Service, pod: Pod) -> Ports:
         """Return the ports of a Service on a pod; one that the pod does not name is left out."""
         try:
-            containers = (await self.cluster.get(PORTS_PODS, pod.name, pod.namespace)).spec.containers
+            numbers = (await self.cluster.get(PORTS_PODS, pod.name, pod.namespace)).spec.numbers
         except ApiError as refusal:
             if not refusal.not_found:
                 raise
-            containers = []
-        numbers = {port.name: port.container_port for one in containers for port in one.ports if port.name}
+            numbers = {}
         ports = []
         for port in service.spec.ports:
             number = numbers.get(port.target_port) if isinstance(port.target_port, str) else _number(port)

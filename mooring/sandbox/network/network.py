@@ -22,6 +22,7 @@ from mooring.sandbox.network.messages import (
     UnreachableError,
 )
 from mooring.sandbox.network.names import DnsRecord, Names
+from mooring.sandbox.network.node_proxies import NodeProxies
 from mooring.sandbox.network.policies import Connection, Policies
 from mooring.sandbox.network.services import Services, Source, port_of
 
@@ -93,6 +94,7 @@ class Network:
         self._names = Names(services)
         self._hosts = hosts
         self._policies = policies
+        self._proxies = NodeProxies(services, services.clock)
         self.components: Components = NoComponents()
         self._connections = 0
         self._depth = self._caused = 0
@@ -171,7 +173,12 @@ class Network:
         return component(query)
 
     def _find_component(self, destination: Destination) -> Callable[[Query], Reply] | None:
-        return self.components.find(destination, self._hosts.node_at(destination.address))
+        node = self._hosts.node_at(destination.address)
+        if node and destination.protocol == TCP:
+            proxy = self._proxies.find(destination.dialed, destination.port, node)
+            if proxy is not None:
+                return proxy
+        return self.components.find(destination, node)
 
     def _translate(self, source: Source, dialed: Destination, budget: Budget | None) -> Destination:
         """Return where a connection to a Service or a node port ends; others are returned as they are.

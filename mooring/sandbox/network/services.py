@@ -35,10 +35,11 @@ class Services:
     """Finds Services and what is behind them."""
 
     def __init__(self, cache: Cache, clock: Callable[[], float]) -> None:
-        self._clock = clock
+        self.clock = clock
         self._services = cache.follow(SERVICES)
         self._services.index("address", _addresses)
         self._services.index("node port", _node_ports)
+        self._services.index("health port", _health_port)
         self._slices = cache.follow(SLICES)
         self._slices.index("of service", _service_key)
         self._slices.index("hostname", _named_addresses)
@@ -64,6 +65,17 @@ class Services:
     def at(self, address: str) -> Service | None:
         """Return the Service that has an address."""
         return self._services.first("address", address)
+
+    def at_health_port(self, port: int) -> Service | None:
+        """Return the Service whose load balancers ask nodes at a port whether they have pods of it."""
+        return next(iter(self._services.by("health port", str(port))), None)
+
+    def count_ready(self, service: Service, node: str) -> int:
+        """Return how many ready endpoints of a Service are on a node."""
+        if not service.spec.ports:
+            return 0
+        there = self.backends(service, service.spec.ports[0]).on_node(node)
+        return sum(one.is_ready for one in there.endpoints)
 
     def at_node_port(self, protocol: str, port: int) -> tuple[Service, ServicePort] | None:
         for service in self._services.by("node port", f"{protocol}/{port}"):
@@ -127,7 +139,7 @@ class Services:
 
     def _stay(self, service: Service, source: Source, choice: Choice) -> Endpoint | None:
         """Return the endpoint that a client has used before, if the Service wants that."""
-        spec, key, now = service.spec, (service.uid, source.address), self._clock()
+        spec, key, now = service.spec, (service.uid, source.address), self.clock()
         if spec.session_affinity != "ClientIP":
             self._clients.pop(key, None)
             return None
@@ -173,6 +185,11 @@ def _addresses(service: Service) -> tuple[str, ...]:
     addresses = [service.spec.cluster_ip, *service.spec.external_ips]
     addresses += [one.get("ip") or "" for one in ingress]
     return tuple(dict.fromkeys(one for one in addresses if one and one != "None"))
+
+
+def _health_port(service: Service) -> tuple[str, ...]:
+    port = service.spec.health_check_node_port
+    return (str(port),) if port else ()
 
 
 def _node_ports(service: Service) -> tuple[str, ...]:

@@ -39,7 +39,7 @@ class Net(Nodes):
         container = {"name": "main", "image": "busybox", "command": ["sleep", "1d"]}
         await self.run_pod("client", containers=[container], **spec)
 
-    async def expose(self, name: str = "web", port: int = 80, target: int = 8080, **spec: Any) -> Tree:
+    async def expose(self, name: str = "web", port: int = 80, target: int | str = 8080, **spec: Any) -> Tree:
         """Create a Service for the pods with `app: web`; return it."""
         ports = spec.pop("ports", [{"port": port, "targetPort": target}])
         spec = {"selector": {"app": "web"}, "ports": ports, **spec}

@@ -72,7 +72,7 @@ CASES = [
 @pytest.mark.parametrize(("spec", "tcp", "udp"), CASES)
 def test_what_may_connect_to_a_pod(spec: Tree, tcp: bool, udp: bool) -> None:
     async def scene(net: Net) -> None:
-        address = (await net.serve("web", nodeName="node-1", **SERVER))["status"]["podIP"]
+        address = (await net.serve("web", **SERVER))["status"]["podIP"]
         await net.client(nodeName="node-2", metadata={"labels": {"role": "client"}})
         await apply(net, **spec)
         results = [

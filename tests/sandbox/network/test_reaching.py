@@ -209,3 +209,36 @@ def test_a_pod_may_have_a_resolver_of_its_own() -> None:
         assert (await net.run("nslookup web"))[0] == 1
 
     connected(scene)
+
+
+def test_nodes_say_whether_they_have_pods_of_a_load_balancer() -> None:
+    async def scene(net: Net) -> None:
+        await net.serve("web")
+        service = await net.expose(type="LoadBalancer", externalTrafficPolicy="Local")
+        port = service["spec"]["healthCheckNodePort"]
+        await net.client()
+        here, there = [
+            (await net.node(name))["status"]["addresses"][0]["address"] for name in ("node-1", "node-2")
+        ]
+        code = "curl -s -o /dev/null -w '%{{http_code}}' http://{}:{}/{}"
+        assert (await net.run(code.format(here, port, "healthz")))[1] == "200"
+        assert (await net.run(code.format(there, port, "healthz")))[1] == "503"
+        assert (await net.run(code.format(there, 10256, "healthz")))[1] == "200"
+        assert (await net.run(code.format(there, 10249, "proxyMode")))[0] == 7  # for the node alone
+
+    connected(scene)
+
+
+def test_a_sidecar_has_named_ports() -> None:
+    async def scene(net: Net) -> None:
+        sidecar = {"name": "sidecar", "restartPolicy": "Always", **NETEXEC}
+        sidecar["ports"] = [{"name": "api", "containerPort": 8080}]
+        main = {"name": "main", "image": "busybox", "command": ["sleep", "1d"]}
+        labels = {"metadata": {"labels": {"app": "web"}}}
+        await net.run_pod("web", containers=[main], initContainers=[sidecar], **labels)
+        await net.advance(2)
+        await net.expose(target="api")
+        await net.client()
+        assert await net.run("curl -s web/hostname") == (0, "web")
+
+    connected(scene)
