@@ -145,7 +145,7 @@ def run_batch(
             f"--kubectl-path={kubectl}",
             "--provider=skeleton",
             "--disable-log-dump",
-            f"--ginkgo.focus={'|'.join(re.escape(name) for name in names)}",
+            f"--ginkgo.focus=({'|'.join(re.escape(name) for name in names)})$",
             f"--ginkgo.timeout={timeout * len(names)}s",
             f"--ginkgo.json-report={report}",
             "--ginkgo.no-color",

@@ -8,6 +8,8 @@ from fnmatch import fnmatchcase
 from typing import Final, NamedTuple
 
 MISSING_TAGS: Final = frozenset(("404", "nonexistent", "non-existent", "does-not-exist"))
+_MISSING_NAMES: Final = ("does-not-exist", "doesnt-exist")
+"""How names of images end that no registry has."""
 NEVER: Final = "Never"
 _MOST_PATH: Final = 255
 _DOCKER: Final = "docker.io"
@@ -51,12 +53,13 @@ def find_pull_error(image: str, policy: str, patterns: Collection[str] = ()) -> 
 
 
 def is_missing(image: str, patterns: Collection[str] = ()) -> bool:
-    """Whether pulling the image fails: by a shell pattern, by its tag, or because its registry begins with
-    "invalid"."""
+    """Whether pulling the image fails: by a shell pattern, by its tag or the end of its name, or because its
+    registry begins with "invalid"."""
     name = image.partition("@")[0]
     return (
         name.rpartition("/")[2].partition(":")[2] in MISSING_TAGS
         or name.startswith("invalid")
+        or name.endswith(_MISSING_NAMES)
         or any(fnmatchcase(image, pattern) for pattern in patterns)
     )
 

@@ -82,6 +82,24 @@ def test_a_local_volume_is_a_path_of_its_node(mooring_cluster: SandboxCluster) -
     assert run(mooring_cluster, "elsewhere", "test -e /data/a", "node-2", of_node) == 1
 
 
+def test_privileged_pods_mount_folders_of_their_node(mooring_cluster: SandboxCluster) -> None:
+    enter = 'nsenter --mount=/data/proc/1/ns/mnt -- sh -c "{}"'
+    scripts = {
+        "mkdir -p /tmp/a && mount --bind /tmp/a /tmp/a && umount /tmp/a": 0,
+        "mkdir -p /tmp/b && mount -t tmpfs -o size=10m tmpfs-b /tmp/b": 0,
+        "umount /tmp/b && rm -r /tmp/b": 0,
+        "umount /tmp/a": 1,
+        "mount --bind /tmp/none /tmp/none": 255,
+    }
+    fields = "securityContext: {privileged: true}"
+    of_node = "hostPath: {path: /}"
+    codes = {
+        script: run(mooring_cluster, f"p{at}", enter.format(script), "node-1", of_node, fields)
+        for at, script in enumerate(scripts)
+    }
+    assert codes == scripts
+
+
 def test_a_pod_waits_for_the_folder_of_its_local_volume(mooring_cluster: SandboxCluster) -> None:
     claim = CLAIM.replace("spec: {", "spec: {storageClassName: local, ")
     mooring_cluster.apply(LOCAL.replace("/tmp/disk", "/tmp/later"), claim)

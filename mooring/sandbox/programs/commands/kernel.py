@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import posixpath
 import re
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Final
 
 from mooring.sandbox.programs.capabilities import ALL, has_capability
 from mooring.sandbox.programs.errors import UnknownProgramError
-from mooring.sandbox.programs.files import READ_ONLY
+from mooring.sandbox.programs.files import READ_ONLY, FileError
 from mooring.sandbox.programs.kernel import KERNEL_FOLDERS
 
 if TYPE_CHECKING:
@@ -23,6 +24,8 @@ _MOUNTS: Final = (
     ("cgroup", "/sys/fs/cgroup", "cgroup2", "ro,nosuid,nodev,noexec,relatime"),
 )
 _DISK: Final = "/dev/vda1"
+_NODE_MOUNTS: Final = "/run/mounts"
+"""Where a node keeps the paths at which containers have mounted something, one a line."""
 
 
 def _sysctl(shell: Shell, words: list[str]) -> int:
@@ -47,13 +50,51 @@ def _set_parameter(shell: Shell, name: str) -> int:
 
 
 def _mount(shell: Shell, words: list[str]) -> int:
-    """Print what is mounted, perhaps of one type only."""
+    """Print what is mounted, perhaps of one type only; or mount an empty tmpfs or a folder onto itself."""
+    if len(words) > 2:
+        return _mount_on_node(shell, words)
     if words and (len(words) != 2 or words[0] != "-t"):
         raise UnknownProgramError("mount")
     for source, path, type, flags in (*_MOUNTS, *_mounted_volumes(shell)):
         if not words or words[1] == type:
             shell.print(f"{source} on {path} type {type} ({flags})\n")
     return 0
+
+
+def _mount_on_node(shell: Shell, words: list[str]) -> int:
+    path = posixpath.normpath(words[-1])
+    is_bind = words[:-1] == ["--bind", words[-1]]
+    is_tmpfs = words[:2] == ["-t", "tmpfs"] and (len(words) == 4 or (len(words) == 6 and words[2] == "-o"))
+    if shell.files.mounts or not (is_bind or is_tmpfs):  # only on a node that nsenter has entered
+        raise UnknownProgramError("mount")
+    folder = shell.files.find(path, shell.now)
+    if folder is None or not folder.is_folder:
+        shell.complain(f"mount: mounting {words[-2]} on {path} failed: No such file or directory\n")
+        return 255
+    if is_tmpfs and shell.files.list(path, shell.now):
+        raise UnknownProgramError("mount")
+    shell.files.write(_NODE_MOUNTS, f"{_read_node_mounts(shell)}{path}\n", shell.now)
+    return 0
+
+
+def _umount(shell: Shell, words: list[str]) -> int:
+    """Unmount what was mounted on a node."""
+    if shell.files.mounts or len(words) != 1:
+        raise UnknownProgramError("umount")
+    path, mounted = posixpath.normpath(words[0]), _read_node_mounts(shell).splitlines()
+    if path not in mounted:
+        shell.complain(f"umount: can't unmount {words[0]}: Invalid argument\n")
+        return 1
+    mounted.remove(path)
+    shell.files.write(_NODE_MOUNTS, "".join(f"{one}\n" for one in mounted), shell.now)
+    return 0
+
+
+def _read_node_mounts(shell: Shell) -> str:
+    try:
+        return shell.files.read(_NODE_MOUNTS, shell.now)
+    except (FileError, UnknownProgramError):
+        return ""
 
 
 def _mounted_volumes(shell: Shell) -> Iterator[tuple[str, str, str, str]]:
@@ -90,4 +131,10 @@ def _nsenter(shell: Shell, words: list[str]) -> int:
         return shell.command(words[2:])
 
 
-COMMANDS: Final[dict[str, Command]] = {"sysctl": _sysctl, "mount": _mount, "ip": _ip, "nsenter": _nsenter}
+COMMANDS: Final[dict[str, Command]] = {
+    "sysctl": _sysctl,
+    "mount": _mount,
+    "umount": _umount,
+    "ip": _ip,
+    "nsenter": _nsenter,
+}
