@@ -11,7 +11,8 @@ from mooring.sandbox.kubelet.pulls import find_pull_error, full_name, is_missing
     ("image", "expected"),
     [
         ("webserver:404", True), ("invalid.registry.k8s.io/invalid/pause:1", True), ("nginx:1.404", False),
-        ("example.com:404/app", False), ("app:404@sha256:00", True), ("localhost/app-that-doesnt-exist", True),
+        ("example.com:404/app", False), ("app:404@sha256:00", True),
+        ("localhost/app-that-doesnt-exist", True),
     ],
 )  # fmt: skip
 def test_images_that_cannot_be_pulled(image: str, expected: bool) -> None:
