@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from functools import cached_property
 from math import ceil
 from typing import Final, NamedTuple
 
@@ -25,13 +26,35 @@ class Flow(NamedTuple):
     level: str
 
 
-class _Rules(NamedTuple):
-    users: frozenset[str]
-    groups: frozenset[str]
-    accounts: frozenset[str]
-    namespaces: tuple[tuple[Rule, bool, frozenset[str]], ...]
-    """Rules about resources: whether they are about cluster-scoped ones, and in which namespaces."""
-    paths: tuple[Rule, ...]
+class _Rules:
+    """One rule of a FlowSchema. What it says about requests is read once a user is concerned."""
+
+    def __init__(self, tree: Tree) -> None:
+        subjects: list[Tree] = tree.get("subjects") or []
+        accounts = (one["serviceAccount"] for one in subjects if one["kind"] == "ServiceAccount")
+        self.users = frozenset(one["user"]["name"] for one in subjects if one["kind"] == "User")
+        self.groups = frozenset(one["group"]["name"] for one in subjects if one["kind"] == "Group")
+        self.accounts = frozenset(f"{one['namespace']}:{one['name']}" for one in accounts)
+        self._tree = tree
+
+    @cached_property
+    def namespaces(self) -> list[tuple[Rule, bool, frozenset[str]]]:
+        """Rules about resources: whether they are about cluster-scoped ones, and in which namespaces."""
+        return [
+            (
+                Rule(one["verbs"], one["apiGroups"], one["resources"]),
+                bool(one.get("clusterScope")),
+                frozenset(one.get("namespaces") or ()),
+            )
+            for one in self._tree.get("resourceRules") or ()
+        ]
+
+    @cached_property
+    def paths(self) -> list[Rule]:
+        return [
+            Rule(one["verbs"], non_resource_urls=one["nonResourceURLs"])
+            for one in self._tree.get("nonResourceRules") or ()
+        ]
 
     def match(self, user: User, attributes: Attributes) -> bool:
         return self._concern(user) and self._apply(attributes)
@@ -75,7 +98,7 @@ class Flows:
 
     def __init__(self, store: Store) -> None:
         self._store = store
-        self._schemas = Mirror(f"flowschemas.{_GROUP}", _read_schemas)
+        self._schemas = Mirror(f"flowschemas.{_GROUP}", _sort, _read_schema)
         self._levels = Mirror(f"prioritylevelconfigurations.{_GROUP}", _read_levels)
         self._recent: dict[tuple[User, Attributes], Flow | None] = {}
         self._source: tuple[object, object] = (None, None)  # that these were computed from
@@ -119,35 +142,12 @@ def _read_level(metadata: Tree, spec: Tree) -> _Level:
     return _Level(metadata["uid"], shares if shares is not None else 0 if exempt else _SHARES)
 
 
-def _read_schemas(trees: Iterable[Tree]) -> list[_Schema]:
-    return sorted(_read_schema(tree["metadata"], tree["spec"]) for tree in trees)
+def _sort(schemas: Iterable[_Schema]) -> list[_Schema]:
+    return sorted(schemas, key=lambda schema: (schema.precedence, schema.name))
 
 
-def _read_schema(metadata: Tree, spec: Tree) -> _Schema:
-    rules = tuple(_read_rules(one) for one in spec.get("rules") or ())
+def _read_schema(tree: Tree) -> _Schema:
+    metadata, spec = tree["metadata"], tree["spec"]
+    rules = tuple(_Rules(one) for one in spec.get("rules") or ())
     level = spec["priorityLevelConfiguration"]["name"]
     return _Schema(spec["matchingPrecedence"], metadata["name"], metadata["uid"], level, rules)
-
-
-def _read_rules(tree: Tree) -> _Rules:
-    subjects: list[Tree] = tree.get("subjects") or []
-    accounts = (one["serviceAccount"] for one in subjects if one["kind"] == "ServiceAccount")
-    resources = (
-        (
-            Rule(one["verbs"], one["apiGroups"], one["resources"]),
-            bool(one.get("clusterScope")),
-            frozenset(one.get("namespaces") or ()),
-        )
-        for one in tree.get("resourceRules") or ()
-    )
-    paths = (
-        Rule(one["verbs"], non_resource_urls=one["nonResourceURLs"])
-        for one in tree.get("nonResourceRules") or ()
-    )
-    return _Rules(
-        frozenset(one["user"]["name"] for one in subjects if one["kind"] == "User"),
-        frozenset(one["group"]["name"] for one in subjects if one["kind"] == "Group"),
-        frozenset(f"{one['namespace']}:{one['name']}" for one in accounts),
-        tuple(resources),
-        tuple(paths),
-    )

@@ -87,8 +87,8 @@ class Rbac:
         self._store = store
         self._roles = _Roles(f"roles.{GROUP}")
         self._cluster_roles = _Roles(f"clusterroles.{GROUP}")
-        self._bindings = Mirror(f"rolebindings.{GROUP}", _index_grants)
-        self._cluster_bindings = Mirror(f"clusterrolebindings.{GROUP}", _index_grants)
+        self._bindings = Mirror(f"rolebindings.{GROUP}", _index_grants, read_binding)
+        self._cluster_bindings = Mirror(f"clusterrolebindings.{GROUP}", _index_grants, read_binding)
 
     def over(self, store: Store) -> Rbac:
         """Return the same by the roles and bindings in another store."""
@@ -185,10 +185,9 @@ def read_binding(tree: Tree) -> Binding:
     return msgspec.convert(strip_nulls(tree), Binding)
 
 
-def _index_grants(trees: Iterable[Tree]) -> Grants:
+def _index_grants(bindings: Iterable[Binding]) -> Grants:
     grants: Grants = {}
-    for tree in trees:
-        binding = read_binding(tree)
+    for binding in bindings:
         for subject in binding.subjects:
             name = subject.name
             if subject.kind == "ServiceAccount":

@@ -39,6 +39,7 @@ class Schema:
         "defaulted",
         "embedded",
         "enum",
+        "enum_texts",
         "exclusive_maximum",
         "exclusive_minimum",
         "format",
@@ -97,6 +98,7 @@ class Schema:
 
     def _read_demands(self, tree: Mapping[str, Any], kind: str) -> None:
         self.enum: list[Any] | None = tree.get("enum") or None
+        self.enum_texts = frozenset(one for one in self.enum or () if isinstance(one, str))
         self.format: Format | None = format_of(tree.get("format") or "", kind)
         self.pattern_text: str = tree.get("pattern") or ""
         self.pattern = compile_pattern(self.pattern_text) if self.pattern_text else None

@@ -5,34 +5,65 @@ from __future__ import annotations
 from typing import Any, Final
 
 from mooring.sandbox.apiserver.custom.schema import Schema
-from mooring.sandbox.apiserver.errors import Cause, invalid_value, not_supported, required, too_long
+from mooring.sandbox.apiserver.errors import (
+    Cause,
+    forbidden_value,
+    invalid_value,
+    not_supported,
+    required,
+    too_long,
+)
 from mooring.sandbox.apiserver.objects import encode_json
 
 _INT32: Final = (-(2**31), 2**31 - 1)
 _INT64: Final = (-(2**63), 2**63 - 1)
 _FLOAT32: Final = 3.4028234663852886e38
+_MOST_STEPS: Final = 4_000_000  # some seconds
 NEW: Final = object()
 """Stands for an absent old value."""
 
 
 def check(schema: Schema, value: Any, path: str = "", old: Any = NEW) -> list[Cause]:
-    """Return the causes of an invalid value. What an update did not change is not checked again."""
-    checker = _Checker()
-    checker.check(schema, value, path, old)
+    """Return the causes of an invalid value. What an update did not change is not checked again, and what has
+    too many alternatives to check them all is invalid."""
+    checker = _Checker(_Effort())
+    try:
+        checker.check(schema, value, path, old)
+    except _TooMuchError:
+        checker.causes.append(forbidden_value(path, "checking the value against its schema takes too long"))
     return checker.causes
+
+
+class _TooMuchError(Exception):
+    """Checking takes too many steps."""
+
+
+class _Effort:
+    """What checking a value may take, with all alternatives of its schema."""
+
+    def __init__(self) -> None:
+        self._left = _MOST_STEPS
+
+    def spend(self, steps: int) -> None:
+        """Raises _TooMuchError."""
+        self._left -= steps
+        if self._left < 0:
+            raise _TooMuchError
 
 
 class _Checker:
     """One walk: the causes found, and how much was checked, by which alternatives are compared."""
 
-    def __init__(self) -> None:
+    def __init__(self, effort: _Effort) -> None:
         self.causes: list[Cause] = []
         self.seen = 0
+        self._effort = effort
 
     def check(self, schema: Schema, value: Any, path: str, old: Any) -> None:
         if old is not NEW and old == value and type(old) is type(value):
             return
         self.seen += 1
+        self._effort.spend(1)
         if value is None:
             if schema.types and not schema.nullable:
                 self._wrong_type(schema, "null", path)
@@ -73,6 +104,7 @@ class _Checker:
     # ---- values of one type ------------------------------------------------------------------------
 
     def _check_string(self, schema: Schema, value: str, path: str) -> None:
+        self._effort.spend(len(value) // 256)
         if schema.max_length is not None and len(value) > schema.max_length:
             self.causes.append(too_long(path, schema.max_length))
         elif schema.min_length is not None and len(value) < schema.min_length:
@@ -127,6 +159,7 @@ class _Checker:
 
     def _check_array(self, schema: Schema, value: list[Any], path: str, old: Any) -> None:
         if schema.items is not None:
+            self._effort.spend(len(value) // 4)
             before = _items_before(schema, old)
             for index, item in enumerate(value):
                 if item.__class__ is not schema.items.plain:
@@ -139,6 +172,7 @@ class _Checker:
 
     def _check_object(self, schema: Schema, value: dict[str, Any], path: str, old: Any) -> None:
         size = len(value)
+        self._effort.spend(size // 4 + len(schema.required) // 4)
         if schema.min_properties is not None and size < schema.min_properties:
             self._should_have(path, size, schema.min_properties, "properties")
         if schema.max_properties is not None and size > schema.max_properties:
@@ -160,7 +194,10 @@ class _Checker:
         self._add("FieldValueTooMany", path, f"Too many: {size}: must have at most {most} items")
 
     def _check_enum(self, schema: Schema, value: Any, path: str) -> None:
-        if schema.enum is not None and not any(_same(value, one) for one in schema.enum):
+        if schema.enum is None or (isinstance(value, str) and value in schema.enum_texts):
+            return
+        self._effort.spend(len(schema.enum))
+        if not any(_same(value, one) for one in schema.enum):
             texts = [one if isinstance(one, str) else encode_json(one).decode() for one in schema.enum]
             self.causes.append(not_supported(path, value, texts))
 
@@ -173,20 +210,25 @@ class _Checker:
             self._check_one_of(schema.one_of, value, path)
         if schema.all_of:
             self._check_all_of(schema.all_of, value, path)
-        if schema.not_ is not None and not _tried(schema.not_, value, path).causes:
+        if schema.not_ is not None and not self._tried(schema.not_, value, path).causes:
             self._composite(f'"{path}" must not validate the schema (not)')
+
+    def _tried(self, schema: Schema, value: Any, path: str) -> _Checker:
+        checker = _Checker(self._effort)
+        checker.check(schema, value, path, NEW)
+        return checker
 
     def _check_any_of(self, schemas: list[Schema], value: Any, path: str) -> None:
         tried = []
         for schema in schemas:
-            tried.append(_tried(schema, value, path))
+            tried.append(self._tried(schema, value, path))
             if not tried[-1].causes:
                 return
         self._composite(f'"{path}" must validate at least one schema (anyOf)')
         self.causes += _best(tried).causes
 
     def _check_one_of(self, schemas: list[Schema], value: Any, path: str) -> None:
-        tried = [_tried(schema, value, path) for schema in schemas]
+        tried = [self._tried(schema, value, path) for schema in schemas]
         valid = sum(not one.causes for one in tried)
         if valid == 1:
             return
@@ -196,19 +238,13 @@ class _Checker:
             self.causes += _best(tried).causes
 
     def _check_all_of(self, schemas: list[Schema], value: Any, path: str) -> None:
-        tried = [_tried(schema, value, path) for schema in schemas]
+        tried = [self._tried(schema, value, path) for schema in schemas]
         for one in tried:
             self.causes += one.causes
         valid = sum(not one.causes for one in tried)
         if valid < len(tried):
             none = "" if valid else ". None validated"
             self._composite(f'"{path}" must validate all the schemas (allOf){none}')
-
-
-def _tried(schema: Schema, value: Any, path: str) -> _Checker:
-    checker = _Checker()
-    checker.check(schema, value, path, NEW)
-    return checker
 
 
 def _best(tried: list[_Checker]) -> _Checker:

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from mooring.api.go_regexp import PatternError, compile_pattern
 from mooring.client.api_errors import ApiError
+from mooring.sandbox.apiserver.custom import schema_check
 from mooring.sandbox.apiserver.custom.formats import format_of
 from mooring.sandbox.apiserver.custom.pruning import TooManyDefaultsError, drop_nulls, fill_in, prune
 from mooring.sandbox.apiserver.custom.schema import Schema
@@ -183,3 +184,27 @@ def test_formats(name: str, good: str, bad: str) -> None:
     assert found.fits is not None
     assert found.fits(good)
     assert not found.fits(bad)
+
+
+@pytest.mark.parametrize(
+    ("schema", "value"),
+    [
+        ({"anyOf": [{"required": [f"r{n}"]} for n in range(100)]}, {f"p{n}": 1 for n in range(1000)}),
+        ({"items": {"enum": [{"n": n} for n in range(300)]}}, [{"n": 299}] * 300),
+        ({"allOf": [{"pattern": f"^a*{n}?$"} for n in range(200)]}, "a" * 30_000),
+        ({"not": {"not": {"oneOf": [{"required": [f"r{m}" for m in range(300)]}] * 300}}}, {}),
+    ],
+)
+def test_values_with_too_many_alternatives_are_rejected(
+    schema: Tree, value: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(schema_check, "_MOST_STEPS", 20_000)
+    causes = check(Schema(schema), value)
+    assert causes[-1].message == "Forbidden: checking the value against its schema takes too long"
+
+
+def test_texts_are_found_in_long_enumerations_at_once() -> None:
+    texts = [f"t{n}" for n in range(20_000)]
+    schema = Schema({"type": "array", "items": {"type": "string", "enum": texts}})
+    assert check(schema, texts) == []
+    assert [one.field for one in check(schema, [*texts, "other"])] == ["[20000]"]
