@@ -98,11 +98,11 @@ LACKING: Final = "Need a real container, network or kernel"
 INTRODUCTION: Final = """# Conformance
 
 Kubernetes' end-to-end tests {release}, run against `mooring up` with its scheduler, controllers and fake
-nodes: all tests tagged [Conformance], and all of sig-scheduling. No container runs in a sandbox cluster:
-what the usual commands and the programs of these tests would do is [emulated](cluster.md#how-pods-run), with
-their variables and files. Tests that need more, such as a network or a command executed in a container,
-cannot pass; each says what it lacks. Every test of this list was run. Tests of other groups are on a
-[page of their own](conformance-others.md).
+nodes: all tests tagged [Conformance], and all of sig-scheduling, [Serial] and [Slow] ones among them. No
+container runs in a sandbox cluster: what the usual commands and the programs of these tests would do is
+[emulated](cluster.md#how-pods-run), with their variables and files, `kubectl exec`, and a
+[network in memory](cluster.md#the-network). Every test of this list was run; one that needs more says what
+it lacks. Tests of other groups are on a [page of their own](conformance-others.md).
 
 ```console
 $ python -m tests.conformance --e2e path/to/e2e.test
