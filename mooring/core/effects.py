@@ -46,11 +46,13 @@ class EmitEvent(msgspec.Struct, frozen=True):
 
 
 class Evict(msgspec.Struct, frozen=True):
-    """Delete a victim of preemption, after marking it with the condition."""
+    """Delete a victim of preemption, after marking it with the condition. The event is recorded once it is
+    deleted."""
 
     victim: PodInfo
     preemptor: PodInfo
     condition: Condition
+    event: EmitEvent | None = None
 
 
 class Write(msgspec.Struct, frozen=True):

@@ -79,15 +79,11 @@ class Evictions:
             if held is not None:
                 self.done(victim.uid)
                 held.fail("preempted")
-                self._emit_preempted(pod, victim, f"{note} (in kube-scheduler memory).")
+                event = _preempted(pod, victim, f"{note} (in kube-scheduler memory).")
+                self._scheduler.effects.append(event)
             else:
-                self._scheduler.effects.append(Evict(victim, pod, condition))
-                self._emit_preempted(pod, victim, note)
-
-    def _emit_preempted(self, pod: PodInfo, victim: PodInfo, note: str) -> None:
-        self._scheduler.effects.append(
-            EmitEvent(victim, "Normal", "Preempted", "Preempting", note, pod.scheduler_name)
-        )
+                event = _preempted(pod, victim, note)
+                self._scheduler.effects.append(Evict(victim, pod, condition, event))
 
     def done(self, victim_uid: str) -> None:
         """A victim is gone or going; its preemptors wait for one fewer."""
@@ -109,3 +105,7 @@ class Evictions:
         by_group = group is not None and group.uid in self.preempting
         self.ended(group.uid if group is not None and by_group else preemptor.uid, "error")
         self._scheduler.queue.activate([preemptor])
+
+
+def _preempted(pod: PodInfo, victim: PodInfo, note: str) -> EmitEvent:
+    return EmitEvent(victim, "Normal", "Preempted", "Preempting", note, pod.scheduler_name)

@@ -105,6 +105,7 @@ class MemoryCluster:
                 victim = self.pods.get(effect.victim.uid)
                 if victim is not None:
                     self.evictions.append(effect)
+                    self.events += () if effect.event is None else (effect.event,)
                     self.delete(victim)
             elif isinstance(effect, Write) and self.scheduler.client is not None:
                 run_now(effect.work(self.scheduler.client))

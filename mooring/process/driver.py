@@ -354,6 +354,8 @@ class Driver:
             if not self._may_bind():
                 return
             await self.cluster.delete(PODS, victim.name, victim.namespace, uid=victim.uid)
+            if effect.event is not None:
+                self._emit(effect.event)
         except ClusterError as failure:
             if isinstance(failure, ApiError) and (failure.not_found or failure.conflict):
                 self._core.do(partial(self.scheduler.evictions.done, victim.uid))

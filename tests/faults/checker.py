@@ -19,9 +19,11 @@ from tests.faults.gangs import TABLE, Gangs
 from tests.faults.history import Entry, History
 from tests.faults.pods import FINISHED, Pod, amount
 from tests.faults.quotas import Quotas
+from tests.faults.reports import Reports
 
 Tree = dict[str, Any]
 
+RESIZE_SEEN = 120.0  # seconds after which a scheduler that can bind has seen a resize
 LEASE = "kube-system/kube-scheduler"
 
 
@@ -47,10 +49,12 @@ class Checker:
         self.quotas = Quotas()
         self.gangs = Gangs()
         self._attachments = Attachments()
+        self._reports = Reports()
         self.leader = ""
         self.bound = 0
         self.evicting = ""  # the pod that a user is evicting
         self._top_priority = 0
+        self._resized: dict[str, float] = {}  # when a pod of a node was resized
         self.history: History
         self._clock = clock
         self._replicas = tuple(replicas)
@@ -63,6 +67,7 @@ class Checker:
             "nodes": self._node,
             "leases.coordination.k8s.io": self._lease,
             "poddisruptionbudgets.policy": self._budget,
+            "events": self._event,
             "resourcequotas": self.quotas.changed,
             TABLE: self.gangs.changed,
             **dict.fromkeys(self._attachments.tables, self._attachments.changed),
@@ -99,6 +104,10 @@ class Checker:
         else:
             self.budgets[entry.key] = tree
 
+    def _event(self, entry: Entry, tree: Tree | None) -> None:
+        for problem in () if tree is None else self._reports.problems_of(entry, tree):
+            self.violate("events are true", problem)
+
     def _pod(self, entry: Entry, tree: Tree | None) -> None:
         before = self.pods.get(entry.key)
         if before is not None and not before.terminating and _is_deletion(tree):
@@ -117,12 +126,16 @@ class Checker:
                 self.violate(invariant, problem)
         if before is not None and before.uid != pod.uid:
             self.violate("objects keep their uid", f"pod {pod.key}: {before.uid} became {pod.uid}")
+        elif before is not None and before.node == pod.node and pod.node:
+            self._changed_on_node(before, pod)
         elif before is not None and before.node and before.node != pod.node:
             self.violate(
                 "a pod is bound once", f"pod {pod.key} moved from {before.node} to {pod.node or 'none'}"
             )
         elif pod.node and before is not None and not before.node:
             self._bound(entry, before, pod)
+        if pod.node and (pod.tree.get("status") or {}).get("nominatedNodeName"):
+            self.violate("nominations end with the binding", f"pod {pod.key} is on {pod.node}")
         scheduled = pod.conditions.get("PodScheduled")
         if pod.node and scheduled is not None and scheduled["status"] != "True":
             self.violate(
@@ -131,9 +144,19 @@ class Checker:
                 f"({scheduled.get('reason')}) on pod {pod.key}, which is on {pod.node}",
             )
 
+    def _changed_on_node(self, before: Pod, pod: Pod) -> None:
+        """A pod has changed on its node; a kubelet may have allocated other resources."""
+        if pod.requests != before.requests:
+            self._resized[pod.node] = self._clock()
+        if pod.allocated > before.allocated > 0.0 and (node := self.nodes.get(pod.node)) is not None:
+            total = round(sum(other.allocated for other in self.on(pod.node)), 3)
+            if total > amount(node["status"]["allocatable"]["cpu"]):
+                self.violate("only resources that are free are allocated", f"{pod.node}: {total:g} CPUs")
+
     def _deleted(self, entry: Entry, pod: Pod) -> None:
         """A pod is deleted, with or without a grace period."""
         if entry.client.startswith("scheduler"):
+            self._reports.preempted(pod)
             if self._replicas and entry.client != self.leader:
                 self.violate("only the leader preempts", f"{entry.client} deleted pod {pod.key}")
             if pod.priority >= self._top_priority:
@@ -152,6 +175,7 @@ class Checker:
 
     def _bound(self, entry: Entry, before: Pod, pod: Pod) -> None:
         self.bound += 1
+        self._reports.bound(pod)
         who = entry.client
         if not who.startswith("scheduler"):
             return
@@ -183,6 +207,8 @@ class Checker:
         name, allocatable = node["metadata"]["name"], node["status"]["allocatable"]
         pods = self.on(name)
         for resource in bound.requests:
+            if self._clock() - self._resized.get(name, -RESIZE_SEEN) < RESIZE_SEEN:
+                break  # the scheduler may not have seen it when it chose the node
             total = round(sum(pod.requests.get(resource, 0.0) for pod in pods), 3)
             if bound.requests[resource] and total > amount(allocatable.get(resource, 0)):
                 self.violate(

@@ -9,10 +9,13 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any, NamedTuple
 
+import msgspec
+
 from mooring.api.kinds import PODS
 from mooring.api.objects import Node
 from mooring.client.informers import Informer
 from mooring.client.leader_election import LeaderElector
+from mooring.core.effects import Evict
 from mooring.core.intake import Intake
 from mooring.core.queue import SchedulingQueue
 from mooring.plugins.dynamic_resources.tracker import ClaimTracker
@@ -32,6 +35,7 @@ from mooring.sandbox.apiserver.store.table import Table
 from mooring.sandbox.apiserver.store.watch import Watch
 from mooring.sandbox.apiserver.subresources import binding, eviction
 from mooring.sandbox.apiserver.verbs import updating
+from mooring.sandbox.kubelet.admission import Room
 from mooring.state.cluster import ClusterState
 from tests.faults.runs import run_seed
 
@@ -131,6 +135,30 @@ def failures_are_written_after_the_binding() -> None:
 
     _put(StatusWriter, "__init__", init)
     _put(StatusWriter, "settled", _at_once)
+
+
+@mutation
+def preemptions_are_reported_before_they_happen() -> None:
+    evict = Driver._evict
+
+    async def report_first(self: Driver, effect: Evict) -> None:
+        if effect.event is not None:
+            self._emit(effect.event)
+        await evict(self, msgspec.structs.replace(effect, event=None))
+
+    _put(Driver, "_evict", report_first)
+
+
+@mutation
+def bindings_keep_the_nomination() -> None:
+    assign = binding._assign
+
+    def keep(write: Any, pod: Any, body: Any, node: str) -> None:
+        nominated = pod["status"].get("nominatedNodeName")
+        assign(write, pod, body, node)
+        pod["status"]["nominatedNodeName"] = nominated or ""
+
+    _put(binding, "_assign", keep)
 
 
 @mutation
@@ -304,6 +332,17 @@ def watches_deliver_batches_backwards() -> None:
 @mutation
 def evictions_ignore_budgets() -> None:
     _put(eviction, "_ask_budgets", _nothing)
+
+
+@mutation
+def resizes_need_no_room() -> None:
+    _put(Room, "defer", _nothing)
+
+
+@mutation
+def resizes_are_not_seen() -> None:
+    """By the scheduler, of pods that it has bound."""
+    _put(ClusterState, "_replace", _nothing)
 
 
 @mutation

@@ -17,13 +17,47 @@ def amount(text: str | int) -> float:
     return round(float(digits) * _SUFFIXES[str(text)[len(digits) :]], 3)
 
 
-def requests(spec: Mapping[str, Any]) -> dict[str, float]:
-    """Return what a pod takes of its node."""
+def requests(tree: Tree) -> dict[str, float]:
+    """Return what a pod takes of its node. While it is resized, this is the most of what it asks for, what is
+    allocated to it and what it has."""
+    spec, given = tree["spec"], _given(tree) if tree["spec"].get("nodeName") else {}
     total: dict[str, float] = {"pods": 1.0}
     for container in spec.get("containers", ()):
-        for name, text in (container.get("resources", {}).get("requests") or {}).items():
-            total[name] = round(total.get(name, 0.0) + amount(text), 3)
+        own = _amounts((container.get("resources") or {}).get("requests"))
+        if (status := given.get(container["name"])) is not None:
+            own = status if _is_infeasible(tree) else _most(own, status)
+        for name, value in own.items():
+            total[name] = round(total.get(name, 0.0) + value, 3)
     return total
+
+
+def _given(tree: Tree) -> dict[str, dict[str, float]]:
+    """Return what containers have or what is allocated to them, whichever is more."""
+    return {
+        one["name"]: _most(
+            _amounts(one["resources"].get("requests")), _amounts(one.get("allocatedResources"))
+        )
+        for one in (tree.get("status") or {}).get("containerStatuses") or ()
+        if one.get("resources") is not None
+    }
+
+
+def _allocated_cpu(tree: Tree) -> float:
+    statuses = (tree.get("status") or {}).get("containerStatuses") or ()
+    return sum(_amounts(one.get("allocatedResources")).get("cpu", 0.0) for one in statuses)
+
+
+def _is_infeasible(tree: Tree) -> bool:
+    conditions = (tree.get("status") or {}).get("conditions") or ()
+    return any(c["type"] == "PodResizePending" and c.get("reason") == "Infeasible" for c in conditions)
+
+
+def _amounts(resources: Mapping[str, str] | None) -> dict[str, float]:
+    return {name: amount(text) for name, text in (resources or {}).items()}
+
+
+def _most(one: Mapping[str, float], other: Mapping[str, float]) -> dict[str, float]:
+    return {name: max(one.get(name, 0.0), other.get(name, 0.0)) for name in {**one, **other}}
 
 
 def host_ports(spec: Mapping[str, Any]) -> set[tuple[str, int]]:
@@ -54,7 +88,8 @@ class Pod:
         self.phase: str = status.get("phase", "")
         self.conditions = {c["type"]: c for c in status.get("conditions") or ()}
         self.ready = self.phase == "Running" and self.conditions.get("Ready", {}).get("status") == "True"
-        self.requests = requests(spec)
+        self.requests = requests(tree)
+        self.allocated = _allocated_cpu(tree)
         self.ports = host_ports(spec)
 
     @property

@@ -43,7 +43,13 @@ class Users:
     """Create, change and delete objects. `chance` decides; requests meet no faults."""
 
     def __init__(
-        self, cluster: Cluster, seed: int, on_eviction: Callable[[str], None], *, gangs: bool = False
+        self,
+        cluster: Cluster,
+        seed: int,
+        on_eviction: Callable[[str], None],
+        *,
+        gangs: bool = False,
+        resizes: bool = False,
     ) -> None:
         self.cluster = cluster
         self._on_eviction = on_eviction
@@ -70,6 +76,8 @@ class Users:
         ]
         if gangs:
             self._actions += [(12, self._create_gang), (3, self._delete_gang)]
+        if resizes:
+            self._actions.append((12, self._resize_pod))
         weights = [weight for weight, _ in self._actions]
         favoured = self._random.sample(range(len(weights)), k=4)
         self._weights = [weight * (4 if at in favoured else 1) for at, weight in enumerate(weights)]
@@ -176,6 +184,19 @@ class Users:
         pod = self._random.choice(pods)
         await self.cluster.delete(PODS, pod.name, pod.namespace)
         return f"deleted pod {pod.key}"
+
+    async def _resize_pod(self) -> str:
+        """Have a pod that runs ask for other resources, sometimes more than its node has."""
+        pods = [pod for pod in await self._pods() if pod.status.phase == "Running"]
+        pods = [pod for pod in pods if pod.namespace == "default"]  # another one has a quota
+        if not pods:
+            return "no pods to resize"
+        pod, cpu = self._random.choice(pods), self._random.choice(("50m", "400m", "1", "2500m", "3900m", "5"))
+        patch = {"spec": {"containers": [{"name": "main", "resources": {"requests": {"cpu": cpu}}}]}}
+        await self.cluster.patch(
+            PODS, pod.name, patch, pod.namespace, subresource="resize", kind=PatchType.STRATEGIC
+        )
+        return f"resized pod {pod.key} to {cpu}"
 
     async def _lift_gate(self) -> str:
         if not self._gated:

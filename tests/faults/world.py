@@ -99,7 +99,13 @@ class World:
         self.open_server()
         CLIENT.set("users")
         await self.direct.create(STORAGE_CLASSES, STANDARD)
-        self.users = Users(self.direct, self.seed, self._evicting, gangs=bool(self._features))
+        self.users = Users(
+            self.direct,
+            self.seed,
+            self._evicting,
+            gangs=bool(self._features),
+            resizes=self.shape.resizes,
+        )
         await self.users.prepare()
         await self._start_manager()
         nodes = make_nodes(self.shape.nodes)

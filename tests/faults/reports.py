@@ -1,0 +1,42 @@
+"""Events that schedulers wrote: what they report has happened."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+from tests.faults.history import Entry
+from tests.faults.pods import Pod, Tree
+
+_ASSIGNED = re.compile(r"Successfully assigned \S+ to (\S+)")
+_PREEMPTED = re.compile(r"Preempted by (?:pod|podgroup) \S+ on node (\S+)")
+
+
+class Reports:
+    """Where pods were bound, and from where schedulers deleted pods, by uid."""
+
+    def __init__(self) -> None:
+        self._bound: dict[str, str] = {}
+        self._preempted: dict[str, str] = {}
+
+    def bound(self, pod: Pod) -> None:
+        self._bound[pod.uid] = pod.node
+
+    def preempted(self, pod: Pod) -> None:
+        self._preempted[pod.uid] = pod.node
+
+    def problems_of(self, entry: Entry, event: Tree) -> Iterator[str]:
+        """Yield what an event reports although it did not happen. A victim may be one that is still being
+        bound."""
+        if not entry.client.startswith("scheduler"):
+            return
+        uid, message = event["involvedObject"].get("uid", ""), event.get("message", "")
+        for reason, pattern, happened in (
+            ("Scheduled", _ASSIGNED, self._bound),
+            ("Preempted", _PREEMPTED, self._preempted),
+        ):
+            if event.get("reason") == reason:
+                match = pattern.fullmatch(message)
+                on_its_way = reason == "Preempted" and happened.get(uid) == ""
+                if match is None or not (on_its_way or happened.get(uid) == match[1]):
+                    yield f"{entry.key}: {message!r}, but {happened.get(uid, 'nothing')!r}"
