@@ -96,6 +96,8 @@ def run(*command: str, context: SecurityContext | None = None, **fields: object)
              "stat: can't stat '/tmp/n': No such file or directory\n")),
         ("dd if=/dev/zero of=/scratch/z bs=4 count=3 conv=fsync; wc -c /scratch/z",
          (0, "3+0 records in\n3+0 records out\n12 /scratch/z\n")),
+        ("echo hi | dd of=/scratch/z conv=fsync; cat /scratch/z",
+         (0, "0+1 records in\n0+1 records out\nhi\n")),
         ("dd if=/dev/null of=/settings/z bs=1 count=1",
          (1, "dd: can't open '/settings/z': Read-only file system\n")),
         ("hexdump -C /settings/size", (0, f"00000000  ff{' ' * 48}|.|\n00000001\n")),

@@ -85,24 +85,39 @@ def _mknod(shell: Shell, words: list[str]) -> int:
 
 
 def _dd(shell: Shell, words: list[str]) -> int:
-    """Copy a number of blocks from a device to a file."""
+    """Copy the input, or a number of blocks from a device, to a file."""
     given = dict(word.split("=", 1) for word in words if "=" in word)
-    content = {"/dev/zero": "\0", "/dev/null": ""}.get(given.get("if", ""))
-    sizes = [given.get(name, "") for name in ("bs", "count")]
-    if content is None or "of" not in given or len(given) < len(words) or set(given) - _DD:
+    if "of" not in given or len(given) < len(words) or set(given) - _DD:
         raise UnknownProgramError("dd")
-    if not all(size.isascii() and size.isdecimal() for size in sizes):
+    if "if" in given:
+        text, records = _read_blocks(given)
+    else:
+        text, records = _read_input(shell, given)
+    path = given["of"]
+    status = attempt(shell, f"dd: can't open '{path}': ", partial(shell.files.write, path, text, shell.now))
+    if not status:
+        shell.complain(f"{records} records in\n{records} records out\n")
+    return status
+
+
+def _read_blocks(given: dict[str, str]) -> tuple[str, str]:
+    """Return what devices contain, and what `dd` says of it."""
+    content = {"/dev/zero": "\0", "/dev/null": ""}.get(given["if"])
+    sizes = [given.get(name, "") for name in ("bs", "count")]
+    if content is None or not all(size.isascii() and size.isdecimal() for size in sizes):
         raise UnknownProgramError("dd")
     size, count = (int(size[:8]) for size in sizes)
     if size * count > LONGEST:
         raise UnknownProgramError("dd")
-    text = content * (size * count)
-    path = given["of"]
-    status = attempt(shell, f"dd: can't open '{path}': ", partial(shell.files.write, path, text, shell.now))
-    if not status:
-        blocks = count if text else 0
-        shell.complain(f"{blocks}+0 records in\n{blocks}+0 records out\n")
-    return status
+    return content * (size * count), f"{count if content else 0}+0"
+
+
+def _read_input(shell: Shell, given: dict[str, str]) -> tuple[str, str]:
+    if shell.input is None or "bs" in given or "count" in given:
+        raise UnknownProgramError("dd")
+    text, shell.input = shell.input, ""
+    full, rest = divmod(len(text), 512)
+    return text, f"{full}+{int(rest > 0)}"
 
 
 def _find(shell: Shell, words: list[str]) -> int:
