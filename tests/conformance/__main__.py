@@ -90,12 +90,14 @@ def run(
 
 
 def report_differences(existing: list[str], conformance: Verdicts, others: Verdicts) -> None:
-    """Report tests that belong to the list of Conformance and are missing there, and listed tests that the
-    binary lacks."""
+    """Report tests that are missing in the lists, and listed tests that the binary lacks."""
     listed = {*conformance.names, *others.names}
-    for name in existing:
-        if name not in listed and ("[Conformance]" in name or name.startswith("[sig-scheduling]")):
-            print(f"not listed: {name}", file=sys.stderr)
+    counts, unknown = others.count_omitted(name for name in existing if name not in listed)
+    for one in others.omitted:
+        if counts[one.reason] != one.tests:
+            print(f"omitted: {one.reason}: {counts[one.reason]} tests, not {one.tests}", file=sys.stderr)
+    for name in unknown:
+        print(f"neither listed nor omitted: {name}", file=sys.stderr)
     for name in sorted(listed - set(existing)):
         print(f"not in the binary: {name}", file=sys.stderr)
 

@@ -6,7 +6,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Final, NamedTuple
 
@@ -19,14 +20,24 @@ OTHERS_PAGE: Final = PAGE.with_name("conformance-others.md")
 _SIG: Final = re.compile(r"\[(sig-[a-z-]+)\] ")
 
 
+class Omission(NamedTuple):
+    """Tests that are not run: how many have names that match, and no entry before matches."""
+
+    reason: str
+    pattern: str
+    tests: int
+
+
 class Verdicts(NamedTuple):
-    """Names of tests. `real` and `failing` have a reason for each; `unrun` have no result yet."""
+    """Names of tests. `real` and `failing` have a reason for each; `unrun` have no result yet. `omitted` are
+    too many to name."""
 
     release: str
     passing: list[str]
     real: Mapping[str, str]
     failing: Mapping[str, str]
     unrun: list[str]
+    omitted: Sequence[Omission] = ()
 
     @property
     def names(self) -> list[str]:
@@ -39,7 +50,19 @@ class Verdicts(NamedTuple):
             {**self.real, **other.real},
             {**self.failing, **other.failing},
             self.unrun + other.unrun,
+            (*self.omitted, *other.omitted),
         )
+
+    def count_omitted(self, names: Iterable[str]) -> tuple[Counter[str], list[str]]:
+        """Return how many tests each reason omits, and those that none does."""
+        counts, others = Counter[str](), list[str]()
+        for name in names:
+            reason = next((one.reason for one in self.omitted if re.search(one.pattern, name)), None)
+            if reason is None:
+                others.append(name)
+            else:
+                counts[reason] += 1
+        return counts, others
 
 
 def read_verdicts(path: Path = DATA) -> Verdicts:
@@ -47,7 +70,12 @@ def read_verdicts(path: Path = DATA) -> Verdicts:
     tree = yaml.load(path.read_text(), getattr(yaml, "CSafeLoader", yaml.SafeLoader))
     real, failing = tree["real"] or {}, tree["fails"] or {}
     verdicts = Verdicts(
-        tree["release"], tree["passes"], _reasons(real), _reasons(failing), tree["unrun"] or []
+        tree["release"],
+        tree["passes"],
+        _reasons(real),
+        _reasons(failing),
+        tree["unrun"] or [],
+        [Omission(**one) for one in tree.get("omitted") or ()],
     )
     listed = [*verdicts.passing, *verdicts.unrun]
     for names in (*real.values(), *failing.values()):
@@ -79,6 +107,14 @@ def render_others(verdicts: Verdicts) -> str:
     lines = [
         OTHERS_INTRODUCTION.format(release=verdicts.release),
         *_summary(verdicts, "Need what a sandbox lacks"),
+        "",
+        "## Not run",
+        "",
+        f"{sum(one.tests for one in verdicts.omitted)} more tests are not run:",
+        "",
+        "| Tests | Why |",
+        "|---|---|",
+        *(f"| {one.tests} | {one.reason} |" for one in verdicts.omitted),
         "",
     ]
     by_result: dict[str, dict[str, list[str]]] = {}
@@ -116,10 +152,7 @@ built from source with `make WHAT=test/e2e/e2e.test`; kubectl is taken from the 
 OTHERS_INTRODUCTION: Final = """# Other end-to-end tests
 
 Kubernetes' end-to-end tests {release} that are not part of [Conformance](conformance.md), run against
-`mooring up`. Not run are those for a cloud, for Windows, that log in to nodes, that need a feature gate
-that is off by default and does not concern the scheduler, that measure a real network or disk, those of
-sig-autoscaling, whose load is a container that serves, and those of sig-node, sig-storage and sig-network
-that need containers with a network, cgroups or drivers.
+`mooring up`. What Kubernetes itself skips without its own cloud, components or nodes counts as lacking.
 
 ```console
 $ python -m tests.conformance --e2e path/to/e2e.test --focus 'sig-apps.*CronJob'

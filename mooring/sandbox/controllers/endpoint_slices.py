@@ -23,7 +23,7 @@ from mooring.sandbox.controllers.topology_hints import (
     wants_hints,
     zone_shares,
 )
-from mooring.sandbox.network.services import ZONE
+from mooring.sandbox.network.services import HEADLESS, ZONE
 from mooring.sandbox.network.slices import SERVICE_NAME, SLICES, EndpointSlice
 
 MOST = 100  # endpoints in a slice
@@ -33,7 +33,6 @@ BATCH = (
 MANAGED_BY = "endpointslice.kubernetes.io/managed-by"
 MANAGER = "endpointslice-controller.k8s.io"
 DISTRIBUTIONS = ("PreferClose", "PreferSameZone", "PreferSameNode")
-HEADLESS = "service.kubernetes.io/headless"
 
 
 class Endpoints(KubeObject):

@@ -16,6 +16,8 @@ ZONE: Final = "topology.kubernetes.io/zone"
 K = TypeVar("K")
 V = TypeVar("V")
 
+_PROXY_NAME: Final = "service.kubernetes.io/service-proxy-name"
+HEADLESS: Final = "service.kubernetes.io/headless"
 _AFFINITY_SECONDS: Final = 10800
 _MOST: Final = 10_000  # turns and clients that are remembered
 _MOST_EXAMINED: Final = (
@@ -181,10 +183,17 @@ def _is_port(tree: dict[str, Any], port: ServicePort) -> bool:
 
 def _addresses(service: Service) -> tuple[str, ...]:
     """Return the addresses that lead to a Service."""
+    if _is_left_to_others(service):
+        return ()
     ingress = (service.status.load_balancer or {}).get("ingress") or ()
     addresses = [service.spec.cluster_ip, *service.spec.external_ips]
     addresses += [one.get("ip") or "" for one in ingress]
     return tuple(dict.fromkeys(one for one in addresses if one and one != "None"))
+
+
+def _is_left_to_others(service: Service) -> bool:
+    """Whether kube-proxy ignores a Service."""
+    return any(label in service.metadata.labels for label in (_PROXY_NAME, HEADLESS))
 
 
 def _health_port(service: Service) -> tuple[str, ...]:
@@ -193,7 +202,7 @@ def _health_port(service: Service) -> tuple[str, ...]:
 
 
 def _node_ports(service: Service) -> tuple[str, ...]:
-    ports = service.spec.ports
+    ports = () if _is_left_to_others(service) else service.spec.ports
     return tuple(f"{one.protocol or 'TCP'}/{one.node_port}" for one in ports if one.node_port)
 
 

@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
-from mooring.api.kinds import PODS
+import pytest
+
+from mooring.api.kinds import PODS, SERVICES
+from mooring.client.port import PatchType
+from mooring.sandbox.network.services import HEADLESS
 from mooring.sandbox.network.slices import SLICES
 from tests.sandbox.network.kit import NETEXEC, READY, Net, connected
 
@@ -225,6 +229,22 @@ def test_nodes_say_whether_they_have_pods_of_a_load_balancer() -> None:
         assert (await net.run(code.format(there, port, "healthz")))[1] == "503"
         assert (await net.run(code.format(there, 10256, "healthz")))[1] == "200"
         assert (await net.run(code.format(there, 10249, "proxyMode")))[0] == 7  # for the node alone
+
+    connected(scene)
+
+
+@pytest.mark.parametrize("label", ["service.kubernetes.io/service-proxy-name", HEADLESS])
+def test_services_may_be_left_to_other_proxies(label: str) -> None:
+    async def scene(net: Net) -> None:
+        await net.serve("web")
+        address = (await net.expose())["spec"]["clusterIP"]
+        await net.client()
+        for value, code in ((None, 0), ("other", 28), (None, 0)):
+            await net.cluster.patch(
+                SERVICES, "web", {"metadata": {"labels": {label: value}}}, "default", kind=PatchType.MERGE
+            )
+            await net.advance(1)
+            assert (await net.run(f"curl -s -m 1 {address}/healthz"))[0] == code
 
     connected(scene)
 
