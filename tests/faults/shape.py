@@ -20,5 +20,5 @@ class Shape:
         self.durable = bool(OF_THE_DISK.intersection(self.theme)) or chance.random() < 0.25
         self.extenders = chance.choice(((), (), (False,), (True, False)))  # whether each can be ignored
         self.skews = [chance.choice((0.0, 0.0, -3600.0, 45.0)) for _ in range(self.replicas)]
-        self.resizes = seed % 5 == 1  # of pods in place; other seeds have the history that they had without
+        self.changes_pods = seed % 5 == 1  # their resources and claims; others keep the histories they had
         self.rates = [chance.choice((1.0, 1.0, 0.98, 1.02)) for _ in range(self.replicas)]

@@ -15,11 +15,13 @@ from mooring.api.kinds import (
     JOBS,
     NAMESPACES,
     NODES,
+    PERSISTENT_VOLUME_CLAIMS,
     POD_DISRUPTION_BUDGETS,
     POD_GROUPS,
     PODS,
     PRIORITY_CLASSES,
     RESOURCE_CLAIM_TEMPLATES,
+    RESOURCE_CLAIMS,
     RESOURCE_QUOTAS,
     STATEFUL_SETS,
     ApiResource,
@@ -49,7 +51,7 @@ class Users:
         on_eviction: Callable[[str], None],
         *,
         gangs: bool = False,
-        resizes: bool = False,
+        changes_pods: bool = False,
     ) -> None:
         self.cluster = cluster
         self._on_eviction = on_eviction
@@ -76,8 +78,8 @@ class Users:
         ]
         if gangs:
             self._actions += [(12, self._create_gang), (3, self._delete_gang)]
-        if resizes:
-            self._actions.append((12, self._resize_pod))
+        if changes_pods:
+            self._actions += [(12, self._resize_pod), (3, self._share_claim), (3, self._delete_claim)]
         weights = [weight for weight, _ in self._actions]
         favoured = self._random.sample(range(len(weights)), k=4)
         self._weights = [weight * (4 if at in favoured else 1) for at, weight in enumerate(weights)]
@@ -243,6 +245,33 @@ class Users:
         template["spec"]["containers"][0]["resources"]["claims"] = [{"name": "gpu"}]
         spec = {"replicas": replicas, "selector": {"matchLabels": {"app": name}}, "template": template}
         return await self._create(DEPLOYMENTS, "Deployment", name, spec, replicas)
+
+    async def _share_claim(self) -> str:
+        """Create a claim and pods that share its device."""
+        if await self._is_full():
+            return await self._delete_pod()
+        claim = self._name("shared")
+        request = {"name": "gpu", "exactly": {"deviceClassName": GPU}}
+        body = _object(
+            "resource.k8s.io/v1", "ResourceClaim", claim, spec={"devices": {"requests": [request]}}
+        )
+        await self.cluster.create(RESOURCE_CLAIMS, body, "default")
+        names = [self._name("sharer") for _ in range(self._random.randint(1, 4))]
+        for name in names:
+            spec = self._pod_spec(resourceClaims=[{"name": "gpu", "resourceClaimName": claim}])
+            spec["containers"][0]["resources"]["claims"] = [{"name": "gpu"}]
+            await self.cluster.create(PODS, _object("v1", "Pod", name, spec=spec), "default")
+        return f"created {len(names)} pods that share claim {claim}"
+
+    async def _delete_claim(self) -> str:
+        """Delete a claim, which stays while pods use it."""
+        kind: ApiResource[Any] = self._random.choice((RESOURCE_CLAIMS, PERSISTENT_VOLUME_CLAIMS))
+        claims = (await self.cluster.list(kind)).items
+        if not claims:
+            return "no claims to delete"
+        claim = self._random.choice(claims)
+        await self.cluster.delete(kind, claim.name, claim.namespace)
+        return f"deleted {kind.kind} {claim.namespace}/{claim.name}"
 
     async def burst(self) -> str:
         """Ask for more than fits, all at once, in the place of what was asked for in this way before."""

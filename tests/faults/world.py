@@ -104,7 +104,7 @@ class World:
             self.seed,
             self._evicting,
             gangs=bool(self._features),
-            resizes=self.shape.resizes,
+            changes_pods=self.shape.changes_pods,
         )
         await self.users.prepare()
         await self._start_manager()
