@@ -21,7 +21,7 @@ _PER_FRAME: Final = 64  # bytes that a frame costs in addition
 _VERSION: Final = "13"
 _HEAD: Final = (
     b"HTTP/1.1 101 Switching Protocols\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n"
-    b"Sec-WebSocket-Accept: %b\r\nSec-WebSocket-Protocol: %b\r\n\r\n"
+    b"Sec-WebSocket-Accept: %b\r\n%b\r\n"
 )
 
 
@@ -30,16 +30,17 @@ class HandshakeError(Exception):
 
 
 def choose_protocol(exchange: Exchange, served: Collection[str]) -> str:
-    """Return the first protocol that the client offers and that is served. Raises HandshakeError."""
+    """Return the first protocol that the client offers and that is served. A client that offers none speaks
+    the protocol "". Raises HandshakeError."""
     if exchange.header(b"upgrade").lower() != "websocket" or not exchange.header(b"sec-websocket-key"):
         raise HandshakeError("you must specify a WebSocket upgrade")
     if exchange.header(b"sec-websocket-version") != _VERSION:
         raise HandshakeError(f"Sec-WebSocket-Version: only {_VERSION} is supported")
     offered = [one.strip() for one in exchange.header(b"sec-websocket-protocol").split(",") if one.strip()]
-    for protocol in offered:
+    for protocol in offered or [""]:
         if protocol in served:
             return protocol
-    raise HandshakeError(f"Sec-WebSocket-Protocol: found {offered}, expected one of {sorted(served)}")
+    raise HandshakeError(f"Sec-WebSocket-Protocol: found {offered}, expected one of {sorted(filter(None, served))}")
 
 
 class WebSocket:
@@ -55,7 +56,8 @@ class WebSocket:
         self._changed = asyncio.Event()
         self._closed = asyncio.Event()
         token = generate_accept_token(exchange.header(b"sec-websocket-key").encode())
-        self._connection = exchange.upgrade(_HEAD % (token, protocol.encode()), self._receive)
+        chosen = b"Sec-WebSocket-Protocol: %b\r\n" % protocol.encode() if protocol else b""
+        self._connection = exchange.upgrade(_HEAD % (token, chosen), self._receive)
 
     @property
     def is_closed(self) -> bool:

@@ -62,6 +62,8 @@ class Reply(NamedTuple):
     status: int = 200
     body: bytes = b""
     headers: Mapping[str, str] = {"content-type": "text/plain; charset=utf-8"}
+    piece: int = LARGEST
+    """Bytes of the body that a program sends at a time by TCP without HTTP."""
 
 
 class Budget(Protocol):

@@ -75,7 +75,8 @@ class _TextConversation:
             return
         if reply.status:
             self.is_over = True
-            yield reply.body
+            for start in range(0, len(reply.body), reply.piece):
+                yield reply.body[start : start + reply.piece]
 
 
 class _HttpConversation:

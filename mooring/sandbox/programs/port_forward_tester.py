@@ -28,15 +28,16 @@ def listen(shell: Shell, flags: dict[str, str]) -> None:
     if chunks * size > LARGEST:
         raise UnknownProgramError("agnhost port-forward-tester")
     expected = (variables.get("EXPECTED_CLIENT_DATA") or "").encode(errors="surrogateescape")
-    answer = PortForwardTester(expected, chunks * size, max(chunks - 1, 0) * interval / 1000)
+    answer = PortForwardTester(expected, chunks, size, max(chunks - 1, 0) * interval / 1000)
     shell.listeners.append(Listener(port_number(variables.get("BIND_PORT") or ""), answer, is_raw=True))
 
 
 class PortForwardTester(msgspec.Struct, frozen=True):
-    """Answers the first client with `size` bytes once it has sent what is expected. They are sent at once;
-    the program ends after the `seconds` that they would take."""
+    """Answers the first client with chunks once it has sent what is expected. They are sent one after the
+    other without delay; the program ends after the `seconds` that they would take."""
 
     expected: bytes
+    chunks: int
     size: int
     seconds: float
 
@@ -57,7 +58,7 @@ class PortForwardTester(msgspec.Struct, frozen=True):
         process.lines += "Shutting down connection\n", "Done\n"
         process.state[_STATE] = "over"
         process.exit = self.seconds + _LINGER, 0
-        return Reply(200, b"x" * self.size)
+        return Reply(200, b"x" * self.size * self.chunks, piece=max(self.size, 1))
 
     def _fail(self, process: Process, code: int, text: bytes) -> Reply:
         process.state[_STATE] = "over"

@@ -593,6 +593,47 @@ def test_kubernetes_stream(cluster: SandboxCluster, kubeconfig: str) -> None:
     cluster.delete("pod/talker")
 
 
+def web_server(cluster: SandboxCluster, name: str) -> None:
+    cluster.apply({**sleeping_pod(name), "spec": {"containers": [{"name": "main", "image": "nginx"}]}})
+    eventually(lambda: any(pod.ready for pod in cluster.pods() if pod.name == name))
+
+
+def test_kubernetes_port_forward(cluster: SandboxCluster, kubeconfig: str) -> None:
+    """The official client names ports in the URL, and has a channel for each."""
+    client, config, stream = use("kubernetes.client"), use("kubernetes.config"), use("kubernetes.stream")
+    web_server(cluster, "ports")
+    with config.new_client_from_config(kubeconfig) as api:
+        call = client.CoreV1Api(api).connect_get_namespaced_pod_portforward
+        forwarding = stream.portforward(call, "ports", "default", ports="80,81")
+        with closing(forwarding.socket(80)) as local:
+            local.setblocking(True)
+            local.sendall(b"GET / HTTP/1.0\r\n\r\n")
+            answer = b""
+            while data := local.recv(65536):
+                answer += data
+        assert answer.startswith(b"HTTP/1.1 200 OK")
+        eventually(lambda: bool(forwarding.error(81)))
+        assert "error forwarding port 81" in forwarding.error(81)
+    cluster.delete("pod/ports")
+
+
+def test_kr8s_port_forward_and_exec(cluster: SandboxCluster, kubeconfig: str) -> None:
+    """Without a subprotocol."""
+    objects, httpx = use("kr8s.asyncio.objects"), use("httpx")
+    web_server(cluster, "kr8s")
+
+    async def scene() -> None:
+        pod = await objects.Pod.get("kr8s", namespace="default")
+        async with pod.portforward(remote_port=80) as port, httpx.AsyncClient() as client:
+            for _ in range(2):
+                assert (await client.get(f"http://127.0.0.1:{port}/")).status_code == 200
+        done = await pod.exec(["sh", "-c", "echo out; exit 3"], check=False)
+        assert (done.stdout, done.returncode) == (b"out\n", 3)
+
+    asyncio.run(scene())
+    cluster.delete("pod/kr8s")
+
+
 # ---- list and watch of everything, as kube-state-metrics and client-go's reflectors do
 
 

@@ -121,10 +121,11 @@ def test_a_program_that_says_nothing_accepts(cluster: SandboxCluster) -> None:
     play(scene())
 
 
-def test_ports_of_a_url_have_channels(cluster: SandboxCluster) -> None:
+@pytest.mark.parametrize("protocol", ["v4.channel.k8s.io", None])
+def test_ports_of_a_url_have_channels(cluster: SandboxCluster, protocol: str | None) -> None:
     async def scene() -> None:
         path = f"{FORWARD}?ports=80&ports=81,82"
-        how = {**WEBSOCKET, "Sec-WebSocket-Protocol": "v4.channel.k8s.io"}
+        how = {**WEBSOCKET, **({"Sec-WebSocket-Protocol": protocol} if protocol else {})}
         async with Upgraded(cluster.kubeconfig, "GET", path, how) as connection:
             connection.send(b"\x00" + LAST)
             messages = []

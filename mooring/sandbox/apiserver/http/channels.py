@@ -17,8 +17,8 @@ from mooring.serving.websocket import HandshakeError, WebSocket, choose_protocol
 STDIN, STDOUT, STDERR, ERROR = 0, 1, 2, 3
 _CLOSE: Final = 255
 _FIRST: Final = "channel.k8s.io"
-_STATUS_AS_TEXT: Final = frozenset((_FIRST, "v2.channel.k8s.io", "v3.channel.k8s.io"))
-_WEBSOCKET_PROTOCOLS: Final = ("v5.channel.k8s.io", "v4.channel.k8s.io", _FIRST)
+_STATUS_AS_TEXT: Final = frozenset(("", _FIRST, "v2.channel.k8s.io", "v3.channel.k8s.io"))
+_WEBSOCKET_PROTOCOLS: Final = ("v5.channel.k8s.io", "v4.channel.k8s.io", _FIRST, "")
 _SPDY_PROTOCOLS: Final = ("v4.channel.k8s.io", "v3.channel.k8s.io", "v2.channel.k8s.io", _FIRST)
 _PATIENCE: Final = 30.0  # seconds in which a client opens its streams
 _NAMES: Final = ("stdin", "stdout", "stderr", "error")

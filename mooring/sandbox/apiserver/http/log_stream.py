@@ -9,7 +9,7 @@ from mooring.sandbox.apiserver.errors import bad_request
 from mooring.serving.exchange import Exchange
 from mooring.serving.websocket import HandshakeError, WebSocket, choose_protocol
 
-_PROTOCOLS: Final = ("binary.k8s.io",)
+_PROTOCOLS: Final = ("binary.k8s.io", "")
 
 
 def wants_websocket(exchange: Exchange) -> bool:

@@ -31,7 +31,7 @@ async def forward_ports(exchange: Exchange, answer: PortsAnswer) -> None:
         pipe, _ = accept_spdy(exchange, (_SPDY,))
         await _Forwarding(pipe, answer).run()
         return
-    protocols = (_TUNNEL, _CHANNELS) if answer.ports else (_TUNNEL,)
+    protocols = (_TUNNEL, _CHANNELS, "") if answer.ports else (_TUNNEL,)
     socket, protocol = accept_websocket(exchange, protocols)
     if protocol == _TUNNEL:
         await _Forwarding(socket, answer).run()
