@@ -617,6 +617,7 @@ def test_kubernetes_port_forward(cluster: SandboxCluster, kubeconfig: str) -> No
     cluster.delete("pod/ports")
 
 
+@pytest.mark.filterwarnings("ignore:Kubernetes version")
 def test_kr8s_port_forward_and_exec(cluster: SandboxCluster, kubeconfig: str) -> None:
     """Without a subprotocol."""
     objects, httpx = use("kr8s.asyncio.objects"), use("httpx")
