@@ -40,7 +40,8 @@ def choose_protocol(exchange: Exchange, served: Collection[str]) -> str:
     for protocol in offered or [""]:
         if protocol in served:
             return protocol
-    raise HandshakeError(f"Sec-WebSocket-Protocol: found {offered}, expected one of {sorted(filter(None, served))}")
+    named = sorted(filter(None, served))
+    raise HandshakeError(f"Sec-WebSocket-Protocol: found {offered}, expected one of {named}")
 
 
 class WebSocket:
