@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Callable, Sequence
 from typing import Any, TypeVar
 from urllib.parse import quote, urlencode
 
@@ -66,7 +66,8 @@ class ApiServer:
     """`qps` and `burst` limit this client as they limit kube-scheduler's; `timeout` is for one answer.
 
     An answer of 429 or 503 that says when to come back is obeyed, up to ten times; nothing else is repeated
-    but a GET on a kept connection that had died meanwhile.
+    but a GET on a kept connection that had died meanwhile. `may_write` is asked right before a write is sent,
+    however long it has waited.
     """
 
     def __init__(
@@ -78,10 +79,12 @@ class ApiServer:
         user_agent: str = "mooring",
         connections: int = 64,
         timeout: float = 60.0,
+        may_write: Callable[[], bool] | None = None,
     ) -> None:
         self._credentials = credentials
         self._limiter = TokenBucket(qps, burst)
         self._timeout = timeout
+        self._may_write = may_write
         self._field_manager = user_agent.partition("/")[0]
         self._http = HttpClient(credentials.server, credentials.route, connections)
         route = credentials.route
@@ -272,7 +275,12 @@ class ApiServer:
             access = await self._access()
             head = self._common + access.headers + content_type
             answer = await self._http.request(
-                method, self._credentials.path + path, head, data, self._timeout
+                method,
+                self._credentials.path + path,
+                head,
+                data,
+                self._timeout,
+                None if method == "GET" else self._may_write,
             )
             if answer.status < 300:
                 return answer.body

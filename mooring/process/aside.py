@@ -12,8 +12,9 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import types
 from collections import deque
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Coroutine, Generator
 from concurrent.futures import Future
 from typing import Any, Protocol, TypeVar
 
@@ -31,7 +32,8 @@ async def at_once(question: Callable[[], Any]) -> Any:
 
 
 class Workplace(Protocol):
-    """Access to the core: `run` has work done there, `do` changes the core when it is at rest."""
+    """Access to the core: `run` has work done there, `do` changes the core when it is at rest, and `rest`
+    waits until it is."""
 
     @property
     def busy(self) -> bool: ...
@@ -39,6 +41,8 @@ class Workplace(Protocol):
     async def run(self, work: Callable[[], T]) -> T: ...
 
     def do(self, change: Callable[[], None]) -> None: ...
+
+    async def rest(self) -> None: ...
 
     def close(self) -> None: ...
 
@@ -54,6 +58,9 @@ class InPlace:
     def do(self, change: Callable[[], None]) -> None:
         change()
 
+    async def rest(self) -> None:
+        """Return at once."""
+
     def close(self) -> None:
         """Nothing to close."""
 
@@ -67,6 +74,8 @@ class Aside:
         self._busy = False
         self._held: deque[Callable[[], None]] = deque()
         self._turns: deque[asyncio.Future[None]] = deque()
+        self._resting: list[asyncio.Future[None]] = []
+        self._is_closed = False
 
     @property
     def busy(self) -> bool:
@@ -100,9 +109,18 @@ class Aside:
         else:
             change()
 
+    async def rest(self) -> None:
+        """Wait until the core is at rest, or closed."""
+        while self._busy and not self._is_closed:
+            future = asyncio.get_running_loop().create_future()
+            self._resting.append(future)
+            await future
+
     def close(self) -> None:
         """End the thread; what is under way goes on without being waited for."""
         self._thread.shutdown()
+        self._is_closed = True
+        self._wake_resting()
 
     def _done(self, future: asyncio.Future[Any]) -> None:
         if not future.cancelled():
@@ -120,7 +138,17 @@ class Aside:
             made_up = asyncio.get_running_loop().run_in_executor(self._thread, self._make_up)
             made_up.add_done_callback(self._done)
         else:
-            self._busy = False
+            self._be_at_rest()
+
+    def _be_at_rest(self) -> None:
+        self._busy = False
+        self._wake_resting()
+
+    def _wake_resting(self) -> None:
+        resting, self._resting = self._resting, []
+        for future in resting:
+            if not future.done():
+                future.set_result(None)
 
     def _after_changes(self, work: Callable[[], T]) -> T:
         """Run `work`, after what was held back by then: changes may come at every turn of the event loop."""
@@ -146,3 +174,31 @@ def _ends(work: Future[Any], seconds: float) -> bool:
     except TimeoutError:
         return False
     return True
+
+
+@types.coroutine
+def at_rest(work: Coroutine[Any, Any, T], core: Workplace) -> Generator[Any, Any, T]:
+    """Run a coroutine that uses the core: it takes steps on the event loop only while the core is at rest."""
+    failure: BaseException | None = None
+    while True:
+        try:
+            if core.busy:
+                yield from core.rest().__await__()
+        except GeneratorExit:
+            work.close()
+            raise
+        except BaseException as error:
+            failure = error
+        try:
+            waiting = work.send(None) if failure is None else work.throw(failure)
+        except StopIteration as end:
+            result: T = end.value
+            return result
+        failure = None
+        try:
+            yield waiting
+        except GeneratorExit:
+            work.close()
+            raise
+        except BaseException as error:
+            failure = error

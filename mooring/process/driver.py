@@ -32,7 +32,7 @@ from mooring.core.intake import kinds_of_plugins
 from mooring.core.scheduler import Scheduler
 from mooring.framework.pod import PodInfo
 from mooring.framework.status import Code, Status
-from mooring.process.aside import Aside, InPlace, Workplace
+from mooring.process.aside import Aside, InPlace, Workplace, at_rest
 from mooring.process.client import BoundElsewhereError, LiveClient
 from mooring.process.logs import failed, verbose
 from mooring.process.status_writer import StatusWriter
@@ -280,7 +280,7 @@ class Driver:
             elif isinstance(effect, PatchPodStatus):
                 self.statuses.put(effect)
             else:
-                writing = effect.work(self.client) if isinstance(effect, Write) else self._evict(effect)
+                writing = self._write(effect) if isinstance(effect, Write) else self._evict(effect)
                 write = asyncio.create_task(writing)
                 self._writes.add(write)
                 write.add_done_callback(self._task_done)
@@ -313,7 +313,7 @@ class Driver:
     async def _prepare(self, cycle: BindingCycle) -> None:
         """Run pre_bind of a member of a group, which is not bound before others have come as far."""
         try:
-            status = await cycle.prepare()
+            status = await at_rest(cycle.prepare(), self._core)
         except asyncio.CancelledError:
             stopping = Status(Code.ERROR, "the scheduler is stopping")
             self._core.do(partial(self.scheduler.bindings.groups.prepared, cycle, stopping))
@@ -323,7 +323,7 @@ class Driver:
     async def _bind(self, cycle: BindingCycle) -> None:
         try:
             await self.statuses.settled(cycle.pod.uid)  # no older failure is written after the binding
-            status = await cycle.run()
+            status = await at_rest(cycle.run(), self._core)
         except asyncio.CancelledError:
             stopping = Status(Code.ERROR, "the scheduler is stopping")
             self._core.do(partial(self.scheduler.bindings.finished, cycle, stopping))
@@ -345,6 +345,9 @@ class Driver:
             verbose(log, 2, "Failed to bind pod again", pod=pod, node=node_name, err=status.message)
         else:
             failed(log, "Failed to bind pod", pod=pod, node=node_name, err=status.message)
+
+    async def _write(self, effect: Write) -> None:
+        await at_rest(effect.work(self.client), self._core)
 
     async def _evict(self, effect: Evict) -> None:
         """Mark the victim, then delete it. That it is gone, or going, comes back as an event."""

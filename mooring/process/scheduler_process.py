@@ -100,7 +100,7 @@ class SchedulerProcess:
             burst=connection.burst,
             user_agent=USER_AGENT,
         )
-        self._clients = [connect(), connect(), connect(connections=8)]
+        self._clients = [connect(may_write=self.may_bind), connect(), connect(connections=8)]
         writes, events, aside = self._clients
         self.decisions = (
             None

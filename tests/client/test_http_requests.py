@@ -109,6 +109,37 @@ def test_no_more_connections_than_the_limit_and_first_come_first_served() -> Non
     run(main())
 
 
+def test_a_write_that_has_waited_for_a_connection_is_sent_only_if_it_still_may_be() -> None:
+    async def main() -> None:
+        let_go, may_write = asyncio.Event(), [True]
+
+        async def answer(request: Request, reply: Reply) -> None:
+            await let_go.wait()
+            await reply.send(200, b"ok")
+
+        async with serving(answer) as server:
+            client = client_of(server, limit=1)
+
+            async def write() -> Response:
+                return await client.request("POST", "/", b"Host: a\r\n", b"", 20.0, lambda: may_write[0])
+
+            first, second = asyncio.create_task(write()), asyncio.create_task(write())
+            while not server.requests:
+                await asyncio.sleep(0.001)
+            may_write[0] = False  # the lease is lost, or the process was paused for longer than that
+            let_go.set()
+            assert (await first).status == 200
+            with pytest.raises(Unreachable, match="may no longer write") as failure:
+                await second
+            assert not failure.value.sent
+            assert len(server.requests) == 1
+            may_write[0] = True
+            assert (await write()).status == 200  # its place was given back
+            await client.close()
+
+    run(main())
+
+
 def test_a_request_given_up_while_waiting_for_a_connection_takes_no_turn() -> None:
     async def answer(request: Request, reply: Reply) -> None:
         await gate.wait()

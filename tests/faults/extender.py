@@ -120,4 +120,4 @@ class AsideInline(Aside):
             return work()
         finally:
             self._make_up()
-            self._busy = False
+            self._be_at_rest()

@@ -12,7 +12,7 @@ from functools import partial
 import pytest
 
 from mooring.api.errors import ObjectError
-from mooring.process.aside import Aside
+from mooring.process.aside import Aside, at_rest
 
 
 class Work:
@@ -151,3 +151,64 @@ def test_an_exception_is_the_askers_and_a_bad_object_is_passed_over(caplog: pyte
     assert run(story) == ["attempt", "good"]
     assert [record.levelname for record in caplog.records] == ["WARNING"]
     assert "makes no sense; skipped" in caplog.text
+
+
+def test_a_coroutine_takes_steps_only_while_the_core_is_at_rest() -> None:
+    async def story(aside: Aside, order: list[str]) -> None:
+        async def binding() -> str:
+            try:
+                for n in range(3):
+                    await asyncio.sleep(0)
+                    order.append(f"step {n}{' of a busy core' if aside.busy else ''}")
+                await asyncio.sleep(10)
+            except asyncio.CancelledError:
+                order.append(f"end{' of a busy core' if aside.busy else ''}")
+            return "bound"
+
+        work = Work("attempt", order)
+        attempt = asyncio.create_task(aside.run(work))
+        await work.under_way()
+
+        async def gated() -> str:
+            return await at_rest(binding(), aside)
+
+        cycle = asyncio.create_task(gated())
+        for _ in range(20):
+            await asyncio.sleep(0)
+        assert order == []
+        work.let_go.set()
+        await attempt
+        while len(order) < 4:
+            await asyncio.sleep(0)
+        again = Work("next", order)
+        following = asyncio.create_task(aside.run(again))
+        await again.under_way()
+        cycle.cancel()
+        for _ in range(20):
+            await asyncio.sleep(0)
+        again.let_go.set()
+        await following
+        assert await cycle == "bound"
+
+    assert run(story) == ["attempt", "step 0", "step 1", "step 2", "next", "end"]
+
+
+def test_a_core_that_is_closed_keeps_no_coroutine_waiting() -> None:
+    async def story(aside: Aside, order: list[str]) -> None:
+        async def binding() -> None:
+            order.append("step")
+
+        async def gated() -> None:
+            await at_rest(binding(), aside)
+
+        work = Work("attempt", order)
+        attempt = asyncio.create_task(aside.run(work))
+        await work.under_way()
+        cycle = asyncio.create_task(gated())
+        await asyncio.sleep(0)
+        aside.close()
+        await cycle
+        work.let_go.set()
+        await attempt
+
+    assert run(story) == ["step", "attempt"]

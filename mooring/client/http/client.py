@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import ssl
 from collections import deque
+from collections.abc import Callable
 from typing import TypeVar
 
 from mooring.client.api_errors import Unreachable
@@ -39,9 +40,18 @@ class HttpClient:
         self._sweeper: asyncio.TimerHandle | None = None
         self._closed = asyncio.Event()
 
-    async def request(self, method: str, path: str, head: bytes, body: bytes, timeout: float) -> Response:
+    async def request(
+        self,
+        method: str,
+        path: str,
+        head: bytes,
+        body: bytes,
+        timeout: float,
+        may_send: Callable[[], bool] | None = None,
+    ) -> Response:
         """Send one request; `head` has its headers. A kept connection that turns out to be dead is replaced
-        by a new one, once, where it is no harm if the server sees the request twice."""
+        by a new one, once, where it is no harm if the server sees the request twice. `may_send` is asked when
+        there is a connection: the request may have waited for it."""
         data = b"%b %b HTTP/1.1\r\n%bContent-Length: %d\r\n\r\n%b" % (
             method.encode("ascii"), path.encode("ascii"), head, len(body), body,
         )  # fmt: skip
@@ -49,6 +59,9 @@ class HttpClient:
             connection = await self._acquire(method, path)
             kept = connection.idle_since > 0
             try:
+                if may_send is not None and not may_send():
+                    cause = "not sent: this client may no longer write"
+                    raise Unreachable(self._server, cause, request=f"{method} {path}", sent=False)
                 await connection.send(data, asyncio.get_running_loop().time() + timeout)
                 return connection.response()
             except (OSError, ValueError) as error:
