@@ -34,6 +34,7 @@ class _Attachment(Session):
         super().__init__(channels, answer.shell, clock)
         self._container = answer
         self._loop = asyncio.get_running_loop()
+        self._run: ContainerRun | None = None  # the one that the client is attached to
 
     async def run(self) -> None:
         """Connect the client to the container until one of them ends."""
@@ -47,21 +48,30 @@ class _Attachment(Session):
         await self._finish(_SUCCESS)
 
     async def _stream(self) -> None:
-        sent, run = self._clock(), None
-        while not self._channels.is_closed:
-            try:
-                run = self._container.follow()
-            except NotRunningError:
-                break
-            sent = await self._send_output(run, sent)
+        sent = self._clock()
+        while not self._channels.is_closed and self._follow():
+            sent = await self._send_output(sent)
             if not await self._enter_all():
                 break
-        if run is not None:
-            await self._send_output(run, sent)
+        await self._send_output(sent)
 
-    async def _send_output(self, run: ContainerRun, after: float) -> float:
+    def _follow(self) -> bool:
+        """Look how the run goes that the client is attached to; return False once it has ended, whether or
+        not the container was started again."""
+        try:
+            run = self._container.follow()
+        except NotRunningError:
+            return False
+        if self._run is not None and run.started != self._run.started:
+            return False
+        self._run = run
+        return True
+
+    async def _send_output(self, after: float) -> float:
         """Send what the container has printed since a time; return the time until which it is sent."""
-        until, streams = self._clock(), self._answer.streams
+        until, streams, run = self._clock(), self._answer.streams, self._run
+        if run is None:
+            return until
         for number, (at, text) in enumerate(run.outcome.output):
             if after < run.started + at <= until:
                 channel = STDERR if number in run.outcome.errors and not streams.tty else STDOUT
@@ -89,6 +99,7 @@ class _Attachment(Session):
                 self._container.enter(b"".join(parts).decode(errors="surrogateescape"))
             if is_end and self._container.is_closed_by_client:
                 self._container.enter(None)
+            self._follow()
         except NotRunningError:
             return False
         await asyncio.sleep(_REST * (self._loop.time() - began))

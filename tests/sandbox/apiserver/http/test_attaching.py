@@ -19,10 +19,15 @@ MANY = 4000
 
 
 class Container:
-    """Notes what is entered, and how often."""
+    """Notes what is entered, and how often. With `restarts`, it ends with its input, and starts again."""
 
-    def __init__(self) -> None:
+    def __init__(self, *, restarts: bool = False) -> None:
         self.entered: list[str | None] = []
+        self._restarts = restarts
+
+    def _follow(self) -> ContainerRun:
+        ends = self._restarts and None in self.entered
+        return ContainerRun(self.entered.index(None) + 1.0 if ends else 0.0, Outcome(None))
 
     async def answer(self, exchange: Exchange) -> None:
         streams = Streams(stdin=True, stdout=True, stderr=False, tty=False)
@@ -31,7 +36,7 @@ class Container:
             lambda *_: None, lambda: lambda _: None, lambda: True, unknown, ["cat"], streams
         )
         answer = AttachAnswer(
-            shell, lambda: ContainerRun(0, Outcome(None)), self.entered.append, lambda _: None,
+            shell, self._follow, self.entered.append, lambda _: None,
             is_shell=False, is_closed_by_client=True,
         )  # fmt: skip
         await serve_attachment(exchange, answer, asyncio.get_running_loop().time)
@@ -54,3 +59,13 @@ def test_messages_that_come_together_are_entered_together() -> None:
     assert end is None
     assert "".join(text for text in texts if text) == "a\n" * MANY
     assert len(texts) < MANY / 10
+
+
+def test_a_client_is_attached_to_one_run_of_a_container() -> None:
+    async def scene(client: Client) -> None:
+        await client.ask(Sec_WebSocket_Protocol="v5.channel.k8s.io")
+        client.send(BytesMessage(b"\0a\n"), BytesMessage(b"\xff\0"))
+        assert await client.text() == b"\1"
+        assert b'"Success"' in await client.text()
+
+    served(Container(restarts=True), scene)
