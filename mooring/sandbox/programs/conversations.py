@@ -33,6 +33,10 @@ class Conversation(Protocol):
         """Take the end of what the client sends."""
         ...
 
+    def close(self) -> None:
+        """Close the connection; nothing is kept of it."""
+        ...
+
 
 def connect(network: Network, source: Source, address: str, port: int) -> Conversation:
     """Open a connection. Raises NetworkError."""
@@ -63,6 +67,9 @@ class _TextConversation:
 
     def end(self) -> Iterator[bytes]:
         yield from self._answer(Query(body=self._received, is_end=True))
+        self.is_over = True
+
+    def close(self) -> None:
         self.is_over = True
 
     def _answer(self, query: Query) -> Iterator[bytes]:
@@ -122,6 +129,12 @@ class _HttpConversation:
     def end(self) -> Iterator[bytes]:
         self.is_over = True
         yield from ()
+
+    def close(self) -> None:
+        self.is_over = True
+        self._begin()
+        self._queries = []
+        del self._parser  # refers to this object, too
 
     def _answers(self) -> Iterator[bytes]:
         queries, self._queries = self._queries, []

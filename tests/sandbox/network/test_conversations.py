@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import gc
+import weakref
+
 import pytest
 
 from mooring.sandbox.network.messages import LARGEST, RefusedError
@@ -76,6 +79,25 @@ def test_a_connection_ends_with_its_program() -> None:
         assert conversation.is_over
         with pytest.raises(RefusedError):
             dial(net, pod, 8079)
+
+    connected(scene)
+
+
+def test_nothing_is_kept_of_a_closed_connection() -> None:
+    """Garbage is collected rarely: a client could leave much of it."""
+
+    async def scene(net: Net) -> None:
+        conversation = dial(net, await net.serve("web"), 8080)
+        say(conversation, HEAD + b"Content-Length: 10\r\n\r\nabc")
+        reference = weakref.ref(conversation)
+        conversation.close()
+        assert conversation.is_over
+        gc.disable()
+        try:
+            del conversation
+            assert reference() is None
+        finally:
+            gc.enable()
 
     connected(scene)
 

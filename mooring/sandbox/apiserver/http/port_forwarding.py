@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Coroutine, Iterator, Mapping
+from contextlib import closing
 from typing import Any, Final, Protocol
 
 from mooring.sandbox.apiserver.http.channels import accept_spdy, accept_websocket, wants_spdy
@@ -51,6 +52,11 @@ class _Stream(Protocol):
 
 async def _converse(stream: _Stream, conversation: Conversation, answer: PortsAnswer) -> None:
     """Have a program talk to the client until one of them, or the pod, ends."""
+    with closing(conversation):
+        await _talk(stream, conversation, answer)
+
+
+async def _talk(stream: _Stream, conversation: Conversation, answer: PortsAnswer) -> None:
     await _send_all(stream, conversation.receive(b""))
     while not conversation.is_over:
         data = await stream.receive(_POLL)
