@@ -187,6 +187,7 @@ class EndpointSlices(Controller):
 
     def _slice_bodies(self, service: Service, ports: Ports, addresses: list[Address]) -> Iterator[Tree]:
         labels = {**service.metadata.labels, SERVICE_NAME: service.name, MANAGED_BY: MANAGER}
+        labels.pop(HEADLESS, None)
         if service.spec.cluster_ip == "None":
             labels[HEADLESS] = ""
         for start in range(0, max(len(addresses), 1), MOST):
@@ -230,7 +231,11 @@ class EndpointSlices(Controller):
         if unchanged and current.metadata.labels == labels:
             return
         patch = {
-            "metadata": {"uid": current.uid, "labels": labels},
+            # null removes what is no longer there
+            "metadata": {
+                "uid": current.uid,
+                "labels": {**dict.fromkeys(current.metadata.labels), **labels},
+            },
             "endpoints": body["endpoints"],
             "ports": body["ports"],
         }

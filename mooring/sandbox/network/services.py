@@ -99,7 +99,8 @@ class Services:
             if left < 0:
                 return
             numbers = [0] if port is None else [one.get("port") for one in ports if _is_port(one, port)]
-            if slice.address_type != "IPv4" or not numbers:
+            is_ignored = HEADLESS in slice.metadata.labels and service.spec.cluster_ip not in ("", "None")
+            if slice.address_type != "IPv4" or not numbers or is_ignored:
                 continue
             for endpoint in slice.endpoints or ():
                 for address in endpoint.get("addresses") or ():

@@ -249,6 +249,31 @@ def test_services_may_be_left_to_other_proxies(label: str) -> None:
     connected(scene)
 
 
+def test_slices_of_headless_services_lead_nowhere() -> None:
+    async def scene(net: Net) -> None:
+        address = (await net.serve("web"))["status"]["podIP"]
+        await net.expose(selector=None)
+        labels = {"kubernetes.io/service-name": "web"}
+        body = {
+            "apiVersion": "discovery.k8s.io/v1",
+            "kind": "EndpointSlice",
+            "metadata": {"name": "own", "labels": labels},
+            "addressType": "IPv4",
+            "endpoints": [{"addresses": [address]}],
+            "ports": [{"port": 8080, "protocol": "TCP"}],
+        }
+        await net.cluster.create(SLICES, body, "default")
+        await net.client()
+        await net.advance(1)
+        assert (await net.run("curl -s web/hostname"))[1] == "web"
+        patch = {"metadata": {"labels": {HEADLESS: ""}}}
+        await net.cluster.patch(SLICES, "own", patch, "default", kind=PatchType.MERGE)
+        await net.advance(1)
+        assert (await net.run("curl -s web/hostname"))[0] == 7
+
+    connected(scene)
+
+
 def test_a_sidecar_has_named_ports() -> None:
     async def scene(net: Net) -> None:
         sidecar = {"name": "sidecar", "restartPolicy": "Always", **NETEXEC}
