@@ -198,7 +198,8 @@ class Network:
         behind = self.services.at_node_port(protocol, port) if node else None
         if behind is None or self._hosts.listens(dialed, budget):
             return dialed
-        is_local = behind[0].spec.external_traffic_policy == "Local"
+        # what comes from a node or its pods is not external to that node
+        is_local = behind[0].spec.external_traffic_policy == "Local" and source.node != node
         source = source._replace(node=node)
         return _behind(self.services.choose(*behind, source, budget, is_local=is_local), protocol)
 

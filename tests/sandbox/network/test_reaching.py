@@ -8,6 +8,7 @@ from mooring.api.kinds import PODS, SERVICES
 from mooring.client.port import PatchType
 from mooring.sandbox.network.services import HEADLESS
 from mooring.sandbox.network.slices import SLICES
+from tests.sandbox.kubelet.kit import node
 from tests.sandbox.network.kit import NETEXEC, READY, Net, connected
 
 HOSTNAME = "curl -s http://{}:{}/hostname"
@@ -110,14 +111,16 @@ def test_local_policies_keep_connections_on_the_node() -> None:
         )
         port = service["spec"]["ports"][0]["nodePort"]
         await net.client(nodeName="node-2")
-        here, there = [
-            (await net.node(name))["status"]["addresses"][0]["address"] for name in ("node-1", "node-2")
+        here, own, other = [
+            (await net.node(name))["status"]["addresses"][0]["address"]
+            for name in ("node-1", "node-2", "node-3")
         ]
         assert (await net.run(HOSTNAME.format(here, port)))[1] == "a"
-        assert (await net.run(f"curl -s -m 1 http://{there}:{port}/"))[0] == 28
+        assert (await net.run(HOSTNAME.format(own, port)))[1] == "a"  # not external traffic
+        assert (await net.run(f"curl -s -m 1 http://{other}:{port}/"))[0] == 28
         assert (await net.run("curl -s -m 1 http://web/"))[0] == 28
 
-    connected(scene)
+    connected(scene, nodes=[node(f"node-{number}") for number in (1, 2, 3)])
 
 
 def test_a_local_policy_falls_back_to_terminating_pods_of_the_node() -> None:
