@@ -121,6 +121,13 @@ class Connection(HttpToolsProtocol):
         super().connection_lost(exc)
         self._unset_keepalive_if_required()
         self._on_lost(self)
+        self._break_cycles()
+
+    def _break_cycles(self) -> None:
+        """Forget what refers to this connection: its memory, with that of TLS, is free at once, not after the
+        next run of the garbage collector."""
+        self.app_state.clear()
+        self.scope = self.cycle = self._running = None  # type: ignore[assignment]
 
     def data_received(self, data: bytes) -> None:
         """Parse data. Large amounts take several turns of the loop, and wait for requests in the pipeline,

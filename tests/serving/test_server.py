@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import asyncio
 import ctypes
+import gc
 import logging
 import socket
 import ssl
+import weakref
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from pathlib import Path
 from typing import Any
@@ -382,6 +384,31 @@ def test_whoever_is_being_answered_is_not_pushed_out() -> None:
         assert [(await each).text for each in asked] == ["at last"] * 2
 
     served(scenario, routes={"/long": slow}, connections=2)
+
+
+@pytest.mark.parametrize("path", ["", "/healthz"])
+def test_closed_connections_do_not_wait_for_the_garbage_collector(path: str) -> None:
+    """All but those that the server has looked at last."""
+
+    async def scenario(it: Served) -> None:
+        gc.collect()
+        gc.disable()
+        try:
+            writers = [(await it.connect())[1] for _ in range(5)]
+            for writer in writers if path else ():
+                writer.write(f"GET {path} HTTP/1.1\r\nHost: a\r\n\r\n".encode())
+            while len([one for one in it.server.connections if one.received or not path]) < 5:
+                await asyncio.sleep(0.01)
+            connections = [weakref.ref(one) for one in it.server.connections]
+            await asyncio.sleep(0.05)
+            for writer in writers:
+                writer.transport.abort()
+            while len([one for one in connections if one() is not None]) > 2:
+                await asyncio.sleep(0.01)
+        finally:
+            gc.enable()
+
+    served(scenario)
 
 
 @pytest.mark.skipif(not hasattr(ctypes.CDLL(None), "malloc_trim"), reason="needs glibc")
