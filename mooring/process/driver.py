@@ -207,6 +207,7 @@ class Driver:
         except TimeoutError:
             log.warning("a scheduling attempt does not end; stopping without it")
             self._abandoned = True
+            self._core.close()  # bindings do not wait for its rest any more
             return Turn()
         finally:
             self._attempt_timeout = None

@@ -42,9 +42,10 @@ class Busy(Plugin):
     let_go = threading.Event()
 
     def filter(self, state: CycleState, pod: PodInfo, node: NodeInfo) -> None:
-        self.begun.set()
-        while not self.let_go.is_set():
-            pass
+        if pod.name == "p":
+            self.begun.set()
+            while not self.let_go.is_set():
+                pass
 
 
 @pytest.fixture
@@ -60,15 +61,19 @@ def server() -> Iterator[Running]:
             Busy.let_go.set()
 
 
-def scheduling(server: Running, scenario: Callable[[SchedulerProcess], Awaitable[None]]) -> int:
+def scheduling(
+    server: Running,
+    scenario: Callable[[SchedulerProcess], Awaitable[None]],
+    plugin: type[Plugin] = Busy,
+) -> int:
     """Run a scheduler process with the plugin, and a scenario once it filters; return the exit code."""
-    config = from_object({**config_with([Busy]), "leaderElection": ELECTION})
+    config = from_object({**config_with([plugin]), "leaderElection": ELECTION})
 
     async def main() -> int:
         process = SchedulerProcess(
             Settings(
                 config=config,
-                registry=registry_with([Busy]),
+                registry=registry_with([plugin]),
                 kubeconfig=str(server.server.kubeconfig),
                 endpoints=EndpointSettings(bind_address="127.0.0.1", secure_port=free_port()),
             )
@@ -99,8 +104,8 @@ def renewed_since(server: Running, before: str) -> bool:
     return renewals(server) != before
 
 
-def node_of(server: Running) -> str:
-    node_name: str = server.ask("GET", f"{PODS}/p").tree["spec"].get("nodeName", "")
+def node_of(server: Running, name: str = "p") -> str:
+    node_name: str = server.ask("GET", f"{PODS}/{name}").tree["spec"].get("nodeName", "")
     return node_name
 
 
@@ -128,6 +133,26 @@ def test_it_ends_without_the_attempt(server: Running, caplog: pytest.LogCaptureF
     assert "a scheduling attempt does not end; stopping without it" in caplog.text
     assert server.ask("GET", LEASE).tree["spec"].get("holderIdentity", "") == ""  # given back
     assert node_of(server) == ""
+
+
+@pytest.mark.slow
+def test_what_was_decided_before_is_bound_at_the_end(server: Running) -> None:
+    server.ask("DELETE", f"{PODS}/p?gracePeriodSeconds=0")
+    server.ask("POST", PODS, pod("earlier", tolerations=[{"operator": "Exists"}]))
+
+    class Waiting(Busy):
+        """On the way of the earlier pod to its node, the attempt begins that does not end."""
+
+        async def pre_bind(self, state: CycleState, pod_info: PodInfo, node_name: str) -> None:
+            busy = pod("p", tolerations=[{"operator": "Exists"}])
+            await asyncio.to_thread(server.ask, "POST", PODS, busy)
+            await until(self.begun.is_set)
+
+    async def scenario(process: SchedulerProcess) -> None:
+        """The plugin is not let go before the process has ended."""
+
+    assert scheduling(server, scenario, Waiting) == 0
+    assert (node_of(server, "earlier"), node_of(server)) == ("n0", "")
 
 
 PLUGIN = """
