@@ -146,8 +146,9 @@ $ python -m tests.conformance --e2e path/to/e2e.test
 
 runs the tests that pass, each shard on a cluster of its own, and exits with 1 if one fails. `--all` runs the
 others too, `--focus` selects by a regular expression. The tests of this page take about 105 minutes one after
-another, most of it waiting, so about an hour in two shards. `e2e.test` is part of the Kubernetes test archive,
-or built from source with `make WHAT=test/e2e/e2e.test`; kubectl is taken from the same folder, or from `PATH`.
+another, most of it waiting, so about an hour in two shards. `e2e.test` is part of the Kubernetes test
+archive, or built from source with `make WHAT=test/e2e/e2e.test`; kubectl is taken from the same folder, or
+from `PATH`.
 """
 
 OTHERS_INTRODUCTION: Final = """# Other end-to-end tests
