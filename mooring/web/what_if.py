@@ -110,7 +110,7 @@ class WhatIf:
             try:
                 changes = msgspec.convert(body, Changes)
                 objects = await self._source.ask(lambda: list(objects_of(core)))
-                trial = Trial(self._source, objects, changes, core.clock())
+                trial = await asyncio.to_thread(Trial, self._source, objects, changes, core.clock())
                 if trial.config is not self._source.config:
                     twin = await asyncio.to_thread(Twin, trial.config, self._source.registry)
                     return as_json(await asyncio.to_thread(trial.run, twin))

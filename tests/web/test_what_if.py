@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+import threading
 from typing import Any
+
+import pytest
 
 from mooring.api.meta import KubeObject
 from mooring.testing import make_node, make_pod
+from mooring.web import what_if
+from mooring.web.what_if import changed_config
 from tests.web.kit import Page, serving
 
 
@@ -130,3 +135,20 @@ def test_a_kept_copy_answers_as_a_new_one_does() -> None:
     fresh += [evaluate([*objects[1:], later], each) for each in (questions[1], {})]
     fresh = [comparable(each) for each in fresh]
     serving(objects, scenario)
+
+
+def test_a_configuration_with_thousands_of_errors_does_not_delay_others(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    threads: list[threading.Thread] = []
+
+    def note(config: Any, changes: Any) -> Any:
+        threads.append(threading.current_thread())
+        return changed_config(config, changes)
+
+    monkeypatch.setattr(what_if, "changed_config", note)
+    resources = [{"name": f"{n}", "weight": 1} for n in range(100)]
+    args = {"scoringStrategy": {"type": "None", "resources": resources}}
+    evaluate([make_node("n1")], {"args": {"NodeResourcesFit": args}}, 422)
+    assert threads
+    assert threading.main_thread() not in threads
