@@ -94,11 +94,14 @@ class Aside:
                     self._release()
                 raise
         self._busy = True
-        begun = self._thread.submit(self._after_changes, work)
-        if self._patience and _ends(begun, self._patience):
-            self._release()
-            return begun.result()
-        future = asyncio.wrap_future(begun)
+        if not self._patience:  # the loop submits the work itself: one on virtual time stands still meanwhile
+            future = asyncio.get_running_loop().run_in_executor(self._thread, self._after_changes, work)
+        else:
+            begun = self._thread.submit(self._after_changes, work)
+            if _ends(begun, self._patience):
+                self._release()
+                return begun.result()
+            future = asyncio.wrap_future(begun)
         future.add_done_callback(self._done)
         return await asyncio.shield(future)
 
