@@ -175,7 +175,7 @@ class Checker:
 
     def _bound(self, entry: Entry, before: Pod, pod: Pod) -> None:
         self.bound += 1
-        self._reports.bound(pod)
+        self._reports.bound(pod, entry.time)
         who = entry.client
         if not who.startswith("scheduler"):
             return
