@@ -49,8 +49,8 @@ class Fetched(NamedTuple):
 
 def _fetch(shell: Shell, url: str, query: Query, *, insecure: bool = True, follow: int = 0) -> Fetched:
     """Fetch a URL; `follow` is how many redirections at most. Raises NetworkError."""
-    parts = urlsplit(url if "://" in url else f"http://{url}")
     try:
+        parts = urlsplit(url if "://" in url else f"http://{url}")
         host, port = parts.hostname or "", parts.port or _PORTS[parts.scheme]
     except (KeyError, ValueError):
         raise UnknownProgramError(url) from None
@@ -69,8 +69,15 @@ def _fetch(shell: Shell, url: str, query: Query, *, insecure: bool = True, follo
     if follow and location and reply.status in (301, 302, 303, 307, 308):
         if reply.status < 307 and query.method != "HEAD":
             query = query._replace(method="GET", body=b"")
-        return _fetch(shell, urljoin(parts.geturl(), location), query, insecure=insecure, follow=follow - 1)
+        return _fetch(shell, _join(parts, location), query, insecure=insecure, follow=follow - 1)
     return Fetched(reply, parts, address)
+
+
+def _join(url: SplitResult, location: str) -> str:
+    try:
+        return urljoin(url.geturl(), location)
+    except ValueError:  # a location such as http://[
+        raise UnknownProgramError(location) from None
 
 
 def resolve(shell: Shell, host: str) -> str:
