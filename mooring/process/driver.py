@@ -203,7 +203,7 @@ class Driver:
                 if self._core.busy or self._has_work(room):
                     turn = await self._core.run(partial(self._attempts, room, self._allowed))
                 else:
-                    turn = self._attempts(0, 0)  # only what has to be done in time
+                    turn = self._finished(Turn())
         except TimeoutError:
             log.warning("a scheduling attempt does not end; stopping without it")
             self._abandoned = True
@@ -240,9 +240,14 @@ class Driver:
                     break
         except Exception as bug:  # what was decided before has to be carried out
             turn.bug = bug
-        turn.take(scheduler.take_effects())
+        return self._finished(turn)
+
+    def _finished(self, turn: Turn) -> Turn:
+        """Note what is left to do. There is no `tick` before: a pod whose backoff it ends would wait for the
+        next event."""
+        turn.take(self.scheduler.take_effects())
         if not turn.more:
-            turn.wake_at = scheduler.next_wake()
+            turn.wake_at = self.scheduler.next_wake()
         return turn
 
     def _ahead(self) -> int:

@@ -161,13 +161,17 @@ class Driven:
     """A driver with all that belongs to it."""
 
     def __init__(
-        self, plugins: Sequence[type[Plugin]], config: LoadedConfig | None, may_bind: Callable[[], bool]
+        self,
+        plugins: Sequence[type[Plugin]],
+        config: LoadedConfig | None,
+        may_bind: Callable[[], bool],
+        lag: Callable[[], float],
     ) -> None:
         loop = asyncio.get_running_loop()
         self.server = Server()
         self.scheduler = Scheduler(
             config,
-            clock=lambda: START + loop.time(),
+            clock=lambda: START + loop.time() - lag(),
             pick=random.Random(0).randrange,
             plugins=plugins,
         )
@@ -189,9 +193,11 @@ async def driven(
     plugins: Sequence[type[Plugin]] = (),
     config: LoadedConfig | None = None,
     may_bind: Callable[[], bool] = lambda: True,
+    lag: Callable[[], float] = float,
 ) -> AsyncIterator[Driven]:
-    """A driver that has just begun to run, with these nodes (by default one, n0) and pods to deal with."""
-    it = Driven(plugins, config, may_bind)
+    """A driver that has just begun to run, with these nodes (by default one, n0) and pods to deal with. The
+    scheduler's clock is late by the `lag` at each reading."""
+    it = Driven(plugins, config, may_bind, lag)
     for tree in nodes or (node("n0"),):
         it.server.put(NODES, tree)
     for tree in pods:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import random
 from collections.abc import Awaitable, Callable, Iterable
 from typing import Any
 
@@ -89,6 +90,21 @@ class TestScheduling:
             assert it.server.bound == [("p", "n1")]
 
         driving(scenario, pod("p", cpu="16"))
+
+    def test_a_backoff_that_ends_between_two_readings_of_the_clock_is_noticed(self) -> None:
+        """Timers of the event loop are early by a fraction of a millisecond now and then."""
+
+        async def scenario(it: Driven) -> None:
+            for name in (f"p{number}" for number in range(20)):
+                it.server.refusals["post", "pods"] = ApiError(403, "Forbidden", "not now")
+                it.server.put(PODS, pod(name))
+                await for_a_moment()
+                it.server.refusals.clear()
+                await asyncio.sleep(4)
+                assert it.server.bound[-1] == (name, "n0")
+
+        lags = random.Random(1)
+        driving(scenario, lag=lambda: lags.choice((0.0, 0.0001)))
 
     def test_events_are_reported_by_the_named_profile_the_pods_or_the_first(self) -> None:
         async def scenario(it: Driven) -> None:
