@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
+from functools import partial
 from typing import Any
 
 from mooring.framework.pod import PodInfo
@@ -14,6 +15,8 @@ from mooring.runtime.observer import Laps
 from mooring.runtime.profile import Profile
 from mooring.runtime.runners import raised, unexpected
 
+Call = Callable[[Callable[[], Any]], Awaitable[Any]]
+
 
 class BindingCycle:
     """One pod on its way to its node. `run` is a coroutine because plugins may wait for the cluster; it
@@ -22,6 +25,7 @@ class BindingCycle:
     __slots__ = (
         "binders",
         "bound",
+        "call",
         "evaluated_nodes",
         "feasible_nodes",
         "group",
@@ -44,6 +48,7 @@ class BindingCycle:
         self.pod = pod
         self.node_name = node_name
         self.bound = False
+        self.call: Call | None = None  # runs a custom plugin where it may block; None: right here
         self.evaluated_nodes = self.feasible_nodes = 0  # for the log
         self.binders: Sequence[Extender] = ()  # asked before the bind plugins
         self.laps: Laps = []  # of an attempt that an observer watches
@@ -90,7 +95,7 @@ class BindingCycle:
 
     async def _pre_bind(self) -> Status:
         for name, ask in self.profile.pre_binds:
-            answer = self._ask("PreBind", name, ask)
+            answer = await self._ask("PreBind", name, ask)
             if answer is None:  # as most of them have nothing to do
                 continue
             status = await _status(name, ask, answer)
@@ -107,17 +112,22 @@ class BindingCycle:
                 if not extender.ignorable:
                     return Status(Code.ERROR, str(failure), exception=failure)
         for name, ask in self.profile.binds:
-            status = await _status(name, ask, self._ask("Bind", name, ask))
+            status = await _status(name, ask, await self._ask("Bind", name, ask))
             if status.code is not Code.SKIP:
                 return status if status.ok else _failed(status, f'running Bind plugin "{name}": ')
         return Status(Code.ERROR, "no bind plugin took the pod: all of them skipped it")
 
     async def _post_bind(self) -> None:
         for name, ask in self.profile.post_binds:
-            await _status(name, ask, self._ask("PostBind", name, ask))
+            await _status(name, ask, await self._ask("PostBind", name, ask))
 
-    def _ask(self, point: str, name: str, ask: Callable[..., Any]) -> Any:
+    async def _ask(self, point: str, name: str, ask: Callable[..., Any]) -> Any:
         """What a plugin answers, or what is to be awaited for the answer."""
+        if self.call is None or name not in self.profile.custom_plugins:
+            return self._ask_here(point, name, ask)
+        return await self.call(partial(self._ask_here, point, name, ask))
+
+    def _ask_here(self, point: str, name: str, ask: Callable[..., Any]) -> Any:
         if self.state.sampling is not None:
             ask = self.state.sampling.timed(name, point, ask)
         try:

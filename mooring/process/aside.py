@@ -66,11 +66,16 @@ class InPlace:
 
 
 class Aside:
-    """One thread for the core. The event loop waits for it for `patience` seconds, and then goes on."""
+    """One thread for the core. The event loop waits for it for `patience` seconds, and then goes on.
 
-    def __init__(self, patience: float = 0.0) -> None:
+    Changes are made in place where they run nothing but the core's own code. With `changes`, they are made in
+    the thread as well, and waited for for so many seconds.
+    """
+
+    def __init__(self, patience: float = 0.0, changes: float | None = None) -> None:
         self._thread = DaemonThreads(1, "mooring-core")
         self._patience = patience
+        self._changes = changes
         self._busy = False
         self._held: deque[Callable[[], None]] = deque()
         self._turns: deque[asyncio.Future[None]] = deque()
@@ -109,8 +114,10 @@ class Aside:
         """Change the core now, or as soon as it is at rest."""
         if self._busy:
             self._held.append(change)
-        else:
+        elif self._changes is None:
             change()
+        else:
+            self._do_aside(change, self._changes)
 
     async def rest(self) -> None:
         """Wait until the core is at rest, or closed."""
@@ -124,6 +131,21 @@ class Aside:
         self._thread.shutdown()
         self._is_closed = True
         self._wake_resting()
+
+    def _do_aside(self, change: Callable[[], None], patience: float) -> None:
+        self._busy = True
+        begun = self._thread.submit(change)
+        if _ends(begun, patience):
+            self._release()
+            begun.result()
+        else:
+            asyncio.wrap_future(begun).add_done_callback(self._changed)
+
+    def _changed(self, future: asyncio.Future[Any]) -> None:
+        """A change has ended that its caller did not wait for."""
+        if not future.cancelled() and (error := future.exception()) is not None:
+            _report(error)
+        self._release()
 
     def _done(self, future: asyncio.Future[Any]) -> None:
         if not future.cancelled():
@@ -164,10 +186,16 @@ class Aside:
             change = self._held.popleft()
             try:
                 change()
-            except ObjectError as error:
-                log.warning("%s; skipped", error)
-            except Exception as bug:
-                log.error("cannot apply a deferred change", exc_info=bug)
+            except Exception as error:
+                _report(error)
+
+
+def _report(error: BaseException) -> None:
+    """Log why a change failed that was made after its caller had gone on."""
+    if isinstance(error, ObjectError):
+        log.warning("%s; skipped", error)
+    else:
+        log.error("cannot apply a deferred change", exc_info=error)
 
 
 def _ends(work: Future[Any], seconds: float) -> bool:

@@ -98,19 +98,23 @@ class Driver:
         self._allowed: int | None = None  # attempts that may be made while paused; None: not paused
         self._attempt_timeout: asyncio.Timeout | None = None
         self._abandoned = False  # the core may be busy forever
+        # Custom plugins may block wherever they are called, also in pre_enqueue, hints and pre_bind.
+        self._may_block = not isinstance(asyncio.get_running_loop(), VirtualTimeLoop) and any(
+            profile.custom_plugins for profile in scheduler.profiles.values()
+        )
         self._core = self._workplace()
 
     def _workplace(self) -> Workplace:
         """Where there are extenders, the loop does not wait for attempts at all."""
-        if self.scheduler.extenders:
-            return Aside()
         virtual = isinstance(asyncio.get_running_loop(), VirtualTimeLoop)
-        return InPlace() if virtual else Aside(patience=2 * self._seconds)
+        if virtual and not self.scheduler.extenders:
+            return InPlace()
+        return Aside(2 * self._seconds, changes=2 * TURN if self._may_block else None)
 
     # ---- events in: the sink of the informers
 
     def apply(self, obj: KubeObject) -> None:
-        if self._core.busy:
+        if self._core.busy or self._may_block:
             self._core.do(partial(self.scheduler.apply, obj))
         else:
             self.scheduler.apply(obj)
@@ -200,7 +204,7 @@ class Driver:
         room = room if room >= least_room else 0
         try:
             async with asyncio.timeout(None) as self._attempt_timeout:
-                if self._core.busy or self._has_work(room):
+                if self._core.busy or self._may_block or self._has_work(room):
                     turn = await self._core.run(partial(self._attempts, room, self._allowed))
                 else:
                     turn = self._finished(Turn())
@@ -319,6 +323,7 @@ class Driver:
     async def _prepare(self, cycle: BindingCycle) -> None:
         """Run pre_bind of a member of a group, which is not bound before others have come as far."""
         try:
+            cycle.call = self._core.run if self._may_block else None
             status = await at_rest(cycle.prepare(), self._core)
         except asyncio.CancelledError:
             stopping = Status(Code.ERROR, "the scheduler is stopping")
@@ -329,6 +334,7 @@ class Driver:
     async def _bind(self, cycle: BindingCycle) -> None:
         try:
             await self.statuses.settled(cycle.pod.uid)  # no older failure is written after the binding
+            cycle.call = self._core.run if self._may_block else None
             status = await at_rest(cycle.run(), self._core)
         except asyncio.CancelledError:
             stopping = Status(Code.ERROR, "the scheduler is stopping")

@@ -91,6 +91,10 @@ class ShapeCache:
         self.scoring = Scoring(profile.scores)
 
 
+def _is_custom(plugin: Plugin) -> bool:
+    return not type(plugin).__module__.startswith("mooring.plugins.")
+
+
 class Profile:
     """One scheduler name with its plugins at each extension point, in execution order.
 
@@ -115,6 +119,7 @@ class Profile:
         self.stopwatch = stopwatch
         self.scheduler_name = scheduler_name
         self.plugins = dict(plugins)
+        self.custom_plugins = frozenset(name for name, plugin in plugins.items() if _is_custom(plugin))
         self.points = {point: tuple(names) for point, names in points.items()}
         self.weights = dict(weights)
         self.placements = PlacementRunner(

@@ -98,6 +98,38 @@ def test_who_is_cancelled_does_not_let_others_in_early() -> None:
     assert run(story) == ["first", "change", "last"]
 
 
+def test_a_change_may_take_long_too(caplog: pytest.LogCaptureFixture) -> None:
+    order: list[str] = []
+
+    def fail(text: str) -> None:
+        raise ObjectError("Node", "n", text)
+
+    async def story() -> None:
+        aside = Aside(0.005, changes=0.005)
+        with pytest.raises(ObjectError):  # the caller's own where it is made at once
+            aside.do(partial(fail, "cpu"))
+        assert not aside.busy
+        work = Work("change", order)
+        aside.do(work)  # type: ignore[arg-type]
+        aside.do(lambda: order.append("after it"))
+        aside.do(partial(fail, "memory"))
+        assert aside.busy
+        work.let_go.set()
+        await aside.rest()
+        slow = Work("slow failure", order)
+        aside.do(lambda: fail(f"pods of {slow()}"))
+        slow.let_go.set()
+        await aside.rest()
+        aside.close()
+
+    asyncio.run(story())
+    assert order == ["change", "after it", "slow failure"]
+    assert [r.getMessage().partition(": ")[2] for r in caplog.records] == [
+        "memory; skipped",
+        "pods of slow failure; skipped",
+    ]
+
+
 @pytest.mark.parametrize("patience", [0.0, 0.005])
 def test_changes_of_every_moment_are_applied_in_order(patience: float) -> None:
     """Also those between the end of one work and the start of the next, which has been waiting meanwhile."""

@@ -81,9 +81,7 @@ def measure(scheduler: Scheduler, profile: Profile, pod: PodInfo) -> Room | None
     """The room for pods like this one; None where more than resources limits their number."""
     late = {name for point in ("reserve", "permit") for name in profile.points.get(point, ())}
     fit = profile.plugins.get(NodeResourcesFit.name)
-    own = all(
-        type(profile.plugins[r.name]).__module__.startswith("mooring.plugins.") for r in profile.filters
-    )
+    own = not any(r.name in profile.custom_plugins for r in profile.filters)
     if scheduler.extenders or late - _REFUSE_NONE or type(fit) is not NodeResourcesFit or not own:
         return None  # filters that are not ours may look at labels
     try:
