@@ -374,7 +374,8 @@ class _Up:
         """Restart the scheduler with the changed files; if they are invalid, keep the previous version."""
         files = ", ".join(map(os.path.relpath, changed))
         try:
-            await self._schedule(self._sources.reload())
+            # In a thread: what a module does when it is imported may take any time.
+            await self._schedule(await asyncio.to_thread(self._sources.reload))
         except (*INVALID_INPUT, OSError) as problem:
             view.say(f"{files}: reload failed; keeping the previous version: {problem}", trouble=True)
         else:

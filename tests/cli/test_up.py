@@ -166,7 +166,11 @@ def test_saving_plugin_and_configuration_takes_them_into_use(tmp_path: Path) -> 
             )
             up.kubectl("scale", "deployment", "web", "--replicas=2")
             up.wait_for(r"default/web-\S+ -> node-3: ")
-        assert up.end() == 0
+        (tmp_path / "favourite.py").write_text(
+            'import time\nprint("importing", flush=True)\ntime.sleep(600)\n'
+        )
+        up.wait_for("importing")
+        assert up.end() == 0  # although the import does not end
 
 
 def test_a_plugin_without_a_configuration_runs_at_all_its_points(tmp_path: Path) -> None:
