@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable, Mapping
 from typing import Any
 
@@ -17,7 +18,7 @@ from mooring.framework.pod import PodInfo
 from mooring.serving.messages import Answer, Request, as_json, failure
 from mooring.web.columns import cluster_record, is_ready, owner
 from mooring.web.decisions import RecentDecisions, row
-from mooring.web.manifest import pod_manifest
+from mooring.web.manifest import pod_manifest, shown_pod
 from mooring.web.queue import queue_record
 from mooring.web.records import API, DecisionRows, Meta, NodeRecord, PodRow, PodRows
 from mooring.web.source import Source
@@ -111,8 +112,8 @@ class Api:
             case ["pods", namespace, name, "manifest"]:
                 kind, field = _text(request, "kind"), _text(request, "field")
                 pod = await self._ask(lambda: _find(core, f"{namespace}/{name}"))
-                manifest = await self._ask(lambda: pod_manifest(core, pod, kind, field))
-                return as_json({"manifest": manifest})
+                shown = await self._ask(lambda: shown_pod(core, pod, kind, field))
+                return as_json({"manifest": await asyncio.to_thread(pod_manifest, shown)})
             case ["pods", namespace, name, "table"]:
                 key = f"{namespace}/{name}"
                 return as_json(await self._ask(lambda: pod_table(core, _find(core, key))))

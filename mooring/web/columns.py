@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 
 from mooring.api.times import format_time
@@ -13,6 +14,7 @@ from mooring.web.records import ClusterRecord, Counts, Labels, NodeColumns, PodK
 
 NOT_READY, CORDONED, TAINTED, FAILED = 1, 2, 4, 8
 FAILED_ANNOTATION = "mooring/failed"
+MOST_LABELS = 64  # those that most nodes have: a node may have thousands of its own
 MOST_VALUES = 200  # of a label; one with more does not group nodes
 HOSTNAME = "kubernetes.io/hostname"
 
@@ -70,9 +72,9 @@ def is_ready(node: NodeRow) -> bool:
 
 def _labels(nodes: Sequence[NodeRow]) -> dict[str, Labels]:
     """Return the labels that can group nodes."""
-    keys = dict.fromkeys(key for node in nodes for key in node.labels if key != HOSTNAME)
+    frequency = Counter(key for node in nodes for key in node.labels if key != HOSTNAME)
     columns = {}
-    for key in keys:
+    for key, _ in frequency.most_common(MOST_LABELS):
         values: dict[str, int] = {}
         of = []
         for node in nodes:

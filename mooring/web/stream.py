@@ -12,6 +12,7 @@ import secrets
 from collections import deque
 from collections.abc import AsyncIterator, Callable
 from functools import partial
+from itertools import islice
 from typing import Any
 
 import msgspec
@@ -31,6 +32,7 @@ MOST_NODES = 1000  # in one batch; the others follow in the next
 MOST_DECISIONS = 200  # in one batch; of the others only the number is sent
 MOST_CLIENTS = 16
 KEPT_BYTES = 4 << 20  # of batches, for clients that reconnect
+LONGEST_NUMBER = 12  # digits of an event's number
 
 
 class TooManyClientsError(Exception):
@@ -78,26 +80,31 @@ class Stream:
                 await self._source.ask(partial(self._changes.begin, core))
             if self._collecting is None or self._collecting.done():
                 self._collecting = asyncio.create_task(self._collect(), name="web: changes")
-            epoch, _, number = after.partition(".")
-            seq = int(number) if epoch == self.epoch and number.isdecimal() else -1
+            seq = self._seq_of(after)
             if not self._reaches_back_to(seq):
                 seq = self._seq
                 yield await self._snapshot()
             else:
                 yield b": resumed\n\n"
             while end is None or loop.time() < end:
-                frames = [frame for number, frame in self._kept if number > seq]
                 if not self._reaches_back_to(seq):  # too slow: start over
                     seq = self._seq
                     yield await self._snapshot()
-                elif frames:
+                elif seq < self._seq:
+                    frames = [frame for _, frame in islice(reversed(self._kept), self._seq - seq)]
                     seq = self._seq
-                    yield b"".join(frames)
+                    yield b"".join(reversed(frames))
                 else:
                     yield await self._wait()
             yield b"event: bye\ndata: {}\n\n"
         finally:
             self._clients -= 1
+
+    def _seq_of(self, event: str) -> int:
+        """Return the number in the id of an event; -1 if it is not one of this stream."""
+        epoch, _, number = event.partition(".")
+        ours = epoch == self.epoch and number.isdecimal() and len(number) <= LONGEST_NUMBER
+        return int(number) if ours else -1
 
     def _reaches_back_to(self, seq: int) -> bool:
         return seq == self._seq or bool(self._kept and self._kept[0][0] <= seq + 1 <= self._seq + 1)

@@ -37,7 +37,8 @@ from mooring.web.twin import Twin
 MOST_SECONDS = 30.0
 KEPT_SECONDS = 60.0  # a copy costs as much memory as the scheduler's own state
 BATCH = 200  # attempts between two looks at the clock
-MOST_ADDED = 5000  # nodes
+MOST_ADDED = 5000  # nodes, in all
+MOST_BYTES = 128 << 20  # of the pods that workloads are made into
 MOST_LISTED = 1000  # pods in the answer; those that change first
 MANIFEST = "manifest"
 
@@ -223,11 +224,13 @@ class Trial:
             if node is None:
                 raise InvalidChangeError(f'taints: node "{change.node}" not found')
             nodes[change.node] = _tainted(node, change)
+        if sum(max(0, each.count) for each in self._changes.add_nodes) > MOST_ADDED:
+            raise InvalidChangeError(f"addNodes: expected at most {MOST_ADDED} nodes in all")
         for addition in self._changes.add_nodes:
             model = nodes.get(addition.like)
             if model is None:
                 raise InvalidChangeError(f'addNodes: node "{addition.like}" not found')
-            if not 0 < addition.count <= MOST_ADDED:
+            if addition.count <= 0:
                 raise InvalidChangeError(f"addNodes: count: expected a number from 1 to {MOST_ADDED}")
             for node in list(copies_of(model, addition.count, nodes)):
                 nodes[node.name] = node
@@ -239,7 +242,7 @@ class Trial:
         made: list[tuple[Any, str]] = []
         if workloads:
             first = FirstPods(existing)
-            made = [(body, at) for tree, at in workloads for body in first.of(workload_of(tree))]
+            made = list(_pods_of(workloads, first))
         manifests = load_trees([*trees, *made])
         if manifests.problems:
             raise InvalidChangeError("\n".join(map(str, manifests.problems)))
@@ -249,6 +252,20 @@ class Trial:
         if not objects:
             raise InvalidChangeError(f"{MANIFEST}: no object that the scheduler reads")
         return objects
+
+
+def _pods_of(workloads: Iterable[tuple[Any, str]], first: FirstPods) -> Iterator[tuple[Any, str]]:
+    """Yield the pods of workloads, which may be thousands of any size."""
+    size = 0
+    for tree, at in workloads:
+        own = len(msgspec.json.encode(tree))
+        for body in first.of(workload_of(tree)):
+            size += own
+            if size > MOST_BYTES:
+                raise InvalidChangeError(
+                    f"{MANIFEST}: the pods of its workloads exceed {MOST_BYTES >> 20} MiB"
+                )
+            yield body, at
 
 
 _ORDER = ("new", "scheduled", "pending", "evicted", "moved", "same")

@@ -151,10 +151,10 @@ class Events:
         self._reader, self._writer = reader, writer
 
     @classmethod
-    async def open(cls, page: Page, after: str = "") -> Events:
+    async def open(cls, page: Page, after: str = "", last: str = "") -> Events:
         host, _, port = page.host.partition(":")
         reader, writer = await asyncio.open_connection(host, int(port), limit=1 << 24)
-        head = f"GET /v1/events?after={after} HTTP/1.1\r\nHost: {page.host}\r\n"
+        head = f"GET /v1/events?after={after} HTTP/1.1\r\nHost: {page.host}\r\nLast-Event-ID: {last}\r\n"
         writer.write(f"{head}Authorization: Bearer {page.token}\r\n\r\n".encode())
         await writer.drain()
         return cls(reader, writer)
@@ -164,6 +164,7 @@ class Events:
         fields: dict[str, str] = {}
         while "data" not in fields:
             line = (await asyncio.wait_for(self._reader.readline(), 20)).decode()
+            assert line, "the stream has ended"
             name, _, value = line.rstrip().partition(": ")
             fields[name] = value
         return fields["id"], fields["event"], json.loads(fields["data"])
@@ -187,11 +188,25 @@ def test_stream_starts_with_a_snapshot_and_resumes_after_the_last_event() -> Non
         _, kind, body = await again.next()
         assert kind == "delta"
         again.close()
-        other = await Events.open(page, after="another.1")
-        assert (await other.next())[1] == "snapshot"
-        other.close()
+        epoch = first.partition(".")[0]
+        for unknown in ("another.1", f"{epoch}.99", f"{epoch}.{'9' * 5000}"):
+            other = await Events.open(page, last=unknown)
+            assert (await other.next())[1] == "snapshot"
+            other.close()
 
     serving(cluster(), scenario)
+
+
+def test_labels_of_one_node_do_not_fill_a_column_each() -> None:
+    many = {f"own-{i:03}": str(i) for i in range(300)}
+
+    async def scenario(page: Page) -> None:
+        labels = (await page.get("/v1/cluster")).json["nodes"]["labels"]
+        assert labels["pool"] == {"values": ["a"], "of": [0, 0, 0]}
+        assert len(labels) == 64
+
+    nodes: list[KubeObject] = [make_node(f"n{i}", labels={"pool": "a"}) for i in (1, 2)]
+    serving([make_node("n0", labels={**many, "pool": "a"}), *nodes], scenario)
 
 
 def test_removed_and_added_nodes_are_in_the_stream() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import threading
 from typing import Any
 
@@ -94,6 +95,18 @@ def test_invalid_changes_say_what_is_wrong() -> None:
     assert 'plugin "Nope" is not enabled' in message({"weights": {"Nope": 1}})
     assert "line 2" in message({"manifest": "kind: Pod\n  name: [x"})
     assert "scoringStrategy" in message({"args": {"NodeResourcesFit": {"scoringStrategy": 1}}}, 422)
+
+
+def test_what_is_added_is_bounded_in_all() -> None:
+    many = {"addNodes": [{"like": "n1", "count": 3000}] * 2}
+    assert "at most 5000 nodes" in evaluate([make_node("n1")], many, 400)["message"]
+    template = {
+        "metadata": {"labels": {"a": "b"}, "annotations": {"note": "x" * 50_000}},
+        "spec": {"containers": [{"name": "main"}]},
+    }
+    spec = {"replicas": 9000, "selector": {"matchLabels": {"a": "b"}}, "template": template}
+    large = {"apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"name": "large"}, "spec": spec}
+    assert "exceed 128 MiB" in evaluate([make_node("n1")], {"manifest": json.dumps(large)}, 400)["message"]
 
 
 def test_a_kept_copy_answers_as_a_new_one_does() -> None:
