@@ -7,7 +7,7 @@ that tolerates a taint is what a node without the taint is.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Set
 from difflib import get_close_matches
 from itertools import islice
 from typing import Any, NamedTuple
@@ -91,11 +91,9 @@ def resources(pod: Pod, requests: Iterable[str], offered: Iterable[str]) -> Grou
                 Alteration("resourceName", close[0], field, renamed_resource(pod, name, close[0]), key=name)
             )
         else:
-            each.append(Alteration("resource", "", field, without_resource(pod, name), key=name))
-    nothing = pod
-    for name in names:
-        nothing = without_resource(nothing, name)
+            each.append(Alteration("resource", "", field, without_resources(pod, {name}), key=name))
     field = "spec.containers[*].resources.requests"
+    nothing = without_resources(pod, set(names))
     return Group(each, Alteration("resource", "", field, nothing) if len(names) > 1 else None)
 
 
@@ -113,27 +111,29 @@ def _renamed(container: Container, old: str, new: str) -> Container:
     return replace(container, resources=replace(container.resources, requests=requests))
 
 
-def without_resource(pod: Pod, resource: str) -> Pod:
-    """The pod with no request for a resource, anywhere in it."""
+def without_resources(pod: Pod, resources: Set[str]) -> Pod:
+    """The pod with no request for these resources, anywhere in it."""
     spec = pod.spec
     whole = spec.resources
     return altered(
         pod,
-        containers=[_without(each, resource) for each in spec.containers],
-        init_containers=[_without(each, resource) for each in spec.init_containers],
-        overhead={name: raw for name, raw in spec.overhead.items() if name != resource},
-        resources=None
-        if whole is None
-        else replace(whole, requests={name: raw for name, raw in whole.requests.items() if name != resource}),
+        containers=[_without(each, resources) for each in spec.containers],
+        init_containers=[_without(each, resources) for each in spec.init_containers],
+        overhead=_others(spec.overhead, resources),
+        resources=None if whole is None else replace(whole, requests=_others(whole.requests, resources)),
     )
 
 
-def _without(container: Container, resource: str) -> Container:
+def _without(container: Container, resources: Set[str]) -> Container:
     requests = container.resources.requests
-    if resource not in requests:
+    if resources.isdisjoint(requests):
         return container
-    kept = {name: raw for name, raw in requests.items() if name != resource}
+    kept = _others(requests, resources)
     return replace(container, resources=replace(container.resources, requests=kept))
+
+
+def _others(amounts: Mapping[str, Any], resources: Set[str]) -> dict[str, Any]:
+    return {name: raw for name, raw in amounts.items() if name not in resources}
 
 
 # ---- taints
@@ -264,7 +264,7 @@ def spread(pod: Pod) -> Group:
         )
         for i in hard[:MOST_OF_A_KIND]
     ]
-    soft = [each for i, each in enumerate(constraints) if i not in hard]
+    soft = [each for each in constraints if each.when_unsatisfiable != "DoNotSchedule"]
     text = "drop all topology spread constraints"
     together = Alteration(
         "topologySpread",

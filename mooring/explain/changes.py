@@ -78,6 +78,8 @@ class _Search:
         candidates: list[tuple[Alteration, Alteration, Rows]] = []
         for i, group in enumerate(self._groups(self._pod)):
             for first in _all(group):
+                if self._rehearsal.is_exhausted:
+                    break
                 following = [each for other in list(self._groups(first.pod))[i + 1 :] for each in _all(other)]
                 candidates += [(first, second, self._rows(second, first)) for second in following]
         candidates = [each for each in candidates if len(each[2])]

@@ -20,6 +20,8 @@ from mooring.runtime.profile import Profile
 from mooring.runtime.runners import PluginError
 
 MOST_TRIALS = 400  # each takes about a millisecond for 5,000 nodes
+MOST_BYTES = 2 << 20  # of all pods on trial: the time that a trial takes grows with the terms of the pod
+FEWEST_TRIALS = 4
 
 
 class Rehearsal:
@@ -30,7 +32,12 @@ class Rehearsal:
         self.pod = pod
         self.nodes = scheduler.cluster.nodes
         self.choice: Choice = scheduler.rehearse(pod)
-        self._trials = 0
+        self._trials_left = max(FEWEST_TRIALS, min(MOST_TRIALS, MOST_BYTES // len(Shape.key_of(pod.pod))))
+
+    @property
+    def is_exhausted(self) -> bool:
+        """Whether `fits` answers no more questions."""
+        return not self._trials_left
 
     @property
     def profile(self) -> Profile:
@@ -66,9 +73,9 @@ class Rehearsal:
         Extenders are not asked again: what they refused they go on refusing, as far as we know.
         """
         nowhere = np.zeros(len(self.nodes), np.bool_)
-        self._trials += 1
-        if self._trials > MOST_TRIALS:
+        if self.is_exhausted:
             return nowhere
+        self._trials_left -= 1
         store = self.scheduler.store
         for claim in claims:
             store.put(claim)

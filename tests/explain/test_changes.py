@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from mooring.api.decode import from_dict
 from mooring.api.meta import KubeObject
 from mooring.api.objects import (
     Affinity,
@@ -23,10 +24,13 @@ from mooring.explain.alterations import with_max_skew
 from mooring.explain.explain import explain_objects
 from mooring.explain.explanation import Change, Now
 from mooring.framework.plugin import Plugin
+from mooring.framework.pod import PodInfo, Shape
 from mooring.framework.status import Status, unresolvable, unschedulable
 from mooring.testing import affinity_term, make_node, make_pod, spread_constraint
 from mooring.testing.nodes import HOSTNAME, ZONE
+from tests.calls import count_calls
 from tests.explain.kit import Setting
+from tests.long_lists import LONG_SPECS
 from tests.strategies import examples
 
 
@@ -378,6 +382,25 @@ def test_a_spec_without_end_is_not_tried_without_end() -> None:
     now = asked(pod, make_node("a"))
     [pair] = now.changes
     assert [each.kind for each in pair.parts] == ["resource", "nodeSelector"]
+
+
+def long_pod(kind: str, n: int) -> Pod:
+    """One that neither its node selector nor its request lets in."""
+    spec = {"containers": [{"name": "main", "resources": {"requests": {"cpu": "9"}}}], **LONG_SPECS[kind](n)}
+    tree = {"metadata": {"name": "p", "uid": "p"}, "spec": {**spec, "nodeSelector": {"x": "y"}}}
+    pod = from_dict({"apiVersion": "v1", "kind": "Pod", **tree})
+    assert isinstance(pod, Pod)
+    return pod
+
+
+@pytest.mark.parametrize(("kind", "terms"), [("hard spread", 1000), ("sidecars", 500)])
+def test_an_explanation_costs_some_tens_of_attempts(kind: str, terms: int) -> None:
+    pod, node = long_pod(kind, terms), make_node("a")
+    asked(pod, node)
+    setting = Setting(None)
+    setting.apply(node)
+    one = count_calls(lambda: setting.scheduler.rehearse(PodInfo.of(pod, Shape(pod))))
+    assert count_calls(lambda: asked(pod, node)) < 45 * one
 
 
 # ---- one more node
