@@ -32,7 +32,8 @@ def plus(amounts: dict[str, Amount], taken: Mapping[str, int], sign: int) -> Non
     """Count what a pod takes (sign 1), or took (-1)."""
     for name, amount in taken.items():
         before = amounts.get(name, NOTHING)
-        amounts[name] = before._replace(requested=before.requested + sign * amount)
+        # As a line counts, which the resource may have had before, or get.
+        amounts[name] = before._replace(requested=wrap_int64(before.requested + sign * amount))
 
 
 class SparseAmounts:
@@ -70,7 +71,7 @@ class SparseAmounts:
         """Return what each row of the table has of a resource, and what its pods take: one line each."""
         lines = np.zeros((2, rows), np.int64)
         for info in self._nodes.get(name, ()):
-            lines[:, info.row] = [wrap_int64(amount) for amount in info.sparse[name]]
+            lines[:, info.row] = info.sparse[name]
         return lines
 
     def remove(self, names: Iterable[str]) -> None:

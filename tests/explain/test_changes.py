@@ -393,7 +393,7 @@ def long_pod(kind: str, n: int) -> Pod:
     return pod
 
 
-@pytest.mark.parametrize(("kind", "terms"), [("hard spread", 1000), ("sidecars", 500)])
+@pytest.mark.parametrize(("kind", "terms"), [("hard spread", 1000), ("sidecars", 300)])
 def test_an_explanation_costs_some_tens_of_attempts(kind: str, terms: int) -> None:
     pod, node = long_pod(kind, terms), make_node("a")
     asked(pod, node)

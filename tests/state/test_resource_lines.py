@@ -59,3 +59,17 @@ def test_a_resource_that_many_nodes_offer_gets_a_line_of_one_that_few_do() -> No
     cluster.remove_node("odd")
     assert not cluster.nodes[0].sparse
     assert cluster.nodes.free["example.com/r999"].tolist() == [0] * 5
+
+
+def test_what_overflows_in_a_line_is_forgotten_without_one() -> None:
+    cluster = ClusterState()
+    cluster.add_node(offering("odd", *(f"example.com/r{i}" for i in range(64))))
+    for name in ("p", "q"):
+        cluster.add_pod(cluster.info(pod(name, {"example.com/r63": str(2**63 - 1)}, on="odd")))
+    assert cluster.nodes[0].requested["example.com/r63"] == -2
+    for i in range(5):
+        cluster.add_node(offering(f"n{i}", GPU))
+    assert "example.com/r63" not in lines(cluster)
+    for name in ("p", "q"):
+        cluster.remove_pod(name)
+    assert cluster.nodes[0].sparse["example.com/r63"] == (2, 0)
