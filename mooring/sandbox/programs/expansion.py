@@ -5,13 +5,13 @@ from __future__ import annotations
 import glob
 import re
 from collections.abc import Callable, Iterator
-from fnmatch import fnmatchcase
 from functools import partial
 from typing import Final
 
 from mooring.sandbox.programs.arithmetic import Arithmetic
 from mooring.sandbox.programs.environment import may_be_set
 from mooring.sandbox.programs.errors import UnknownProgramError
+from mooring.sandbox.programs.patterns import compile_pattern
 from mooring.sandbox.programs.words import LONGEST, NAME, Part, Word
 from mooring.sandbox.programs.work import Work
 
@@ -92,8 +92,7 @@ class Expansion:
         for part in word.parts:
             piece = part.text if part.kind == "text" else self._text(Word((part,)))
             pattern += glob.escape(piece) if part.quoted else piece
-        self.work.copy(len(text) + len(pattern))
-        return fnmatchcase(text, pattern)
+        return compile_pattern(pattern, self.work)(text)
 
     def _variable(self, name: str) -> str:
         if name == "?":

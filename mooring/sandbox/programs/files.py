@@ -61,6 +61,7 @@ class _Version(NamedTuple):
         return 1000 + len((self.file and self.file.content) or "")
 
 
+_PER_FILE: Final = 3  # units of work to look at a file
 _AT: Final = attrgetter("at")
 
 
@@ -127,20 +128,30 @@ class Volume:
     def __len__(self) -> int:
         return len(self._paths)
 
-    def find(self, path: str, at: float) -> File | None:
-        """Return the file as it is at a time, None if there is none. Raises UnknownProgramError."""
+    def find(self, path: str, at: float, work: Work | None = None) -> File | None:
+        """Return the file as it is at a time, None if there is none. Raises UnknownProgramError, and
+        ForeverError if that is too much work."""
         if not path:
             return self.folder
         version = self._find_version(path, at)
         if version is not None:
             return version.file
-        if any(self._exists(child, at) for child in self._below(path)):
+        if self._has_any(path, at, work):
             return File(mode=stat.S_IFDIR | 0o755)
         if f"{path}/" in self._known:
             return File(mode=stat.S_IFDIR | stat.S_ISVTX | 0o777)
         if path not in self._versions and not self._has_all(path):
             raise UnknownProgramError(f"/{path}")
         return None
+
+    def _has_any(self, path: str, at: float, work: Work | None) -> bool:
+        """Whether there is a file below a path; of many that were removed each is looked at."""
+        for child in self._below(path):
+            if work is not None:
+                work.spend(_PER_FILE)
+            if self._exists(child, at):
+                return True
+        return False
 
     def _find_version(self, path: str, at: float) -> _Version | None:
         """Return the last version of a file by a time, of several at the same time the last one written."""
@@ -268,7 +279,7 @@ class Files:
     def find(self, path: str, at: float) -> File | None:
         """Return a file or a folder, None if there is none. Raises UnknownProgramError."""
         volume, inner, _ = self._locate(path, at)
-        return volume.find(inner, at)
+        return volume.find(inner, at, self.work)
 
     def read(self, path: str, at: float) -> str:
         """Return the content of a file. Raises FileError and UnknownProgramError."""
@@ -288,7 +299,7 @@ class Files:
         volume, inner, read_only = self._locate(path, at)
         if read_only:
             raise FileError(READ_ONLY)
-        current = volume.find(inner, at) if volume.complete else _find_if_known(volume, inner, at)
+        current = self._find_known(volume, inner, at)
         if current is not None and current.is_folder:
             raise FileError(IS_FOLDER)
         self._check_folder(volume, inner, at)
@@ -334,7 +345,7 @@ class Files:
         volume, inner, read_only = self._locate(path, at)
         if read_only:
             raise FileError(READ_ONLY)
-        file = volume.find(inner, at)
+        file = volume.find(inner, at, self.work)
         if file is None:
             raise FileError(NOT_THERE)
         self.work.spend(len(volume) if file.is_folder else 0)
@@ -343,7 +354,7 @@ class Files:
     def list(self, path: str, at: float) -> list[str]:
         """Return the names in a folder. Raises FileError and UnknownProgramError."""
         volume, inner, _ = self._locate(path, at)
-        file = volume.find(inner, at)
+        file = volume.find(inner, at, self.work)
         if file is None:
             raise FileError(NOT_THERE)
         if not file.is_folder:
@@ -410,7 +421,7 @@ class Files:
     def _check_folder(self, volume: Volume, inner: str, at: float) -> None:
         if not volume.complete:
             return  # the folders of an image are not known
-        folder = volume.find(posixpath.dirname(inner), at)
+        folder = volume.find(posixpath.dirname(inner), at, self.work)
         if folder is None:
             raise FileError(NOT_THERE)
         if not folder.is_folder:
@@ -418,12 +429,14 @@ class Files:
         if not self.user.may(folder, WRITE):
             raise FileError(DENIED)
 
+    def _find_known(self, volume: Volume, inner: str, at: float) -> File | None:
+        """Return a file; None also for one that may be in the image."""
+        try:
+            return volume.find(inner, at, self.work)
+        except UnknownProgramError:
+            if volume.complete:
+                raise
+            return None
+
     def _group(self, volume: Volume) -> int:
         return volume.folder.gid if volume.folder.mode & stat.S_ISGID else self.user.gid
-
-
-def _find_if_known(volume: Volume, path: str, at: float) -> File | None:
-    try:
-        return volume.find(path, at)
-    except UnknownProgramError:
-        return None

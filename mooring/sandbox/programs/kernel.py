@@ -10,6 +10,7 @@ from zlib import crc32
 from mooring.sandbox.programs.cgroups import ROOT, Limits
 from mooring.sandbox.programs.files import File, User, Volume
 from mooring.sandbox.programs.specs import Sysctl
+from mooring.sandbox.programs.work import Work
 
 _SWAPPED: Final = str.maketrans("./", "/.")
 KERNEL_FOLDERS: Final = ("/proc", "/sys")
@@ -93,12 +94,12 @@ class KernelFiles(Volume):
         self._read = read
         self._is_filled = False
 
-    def find(self, path: str, at: float) -> File | None:
+    def find(self, path: str, at: float, work: Work | None = None) -> File | None:
         if not self._is_filled:
             self._is_filled = True
             for name, file in self._read().items():
                 self.write(name, file, -math.inf)
-        return super().find(path, at)
+        return super().find(path, at, work)
 
     def refresh(self, now: float) -> bool:
         """Follow a change of what the kernel shows; return whether a program may have seen it before."""

@@ -24,7 +24,7 @@ from mooring.sandbox.programs.servers import Server
 from mooring.sandbox.programs.stdin import EMPTY, Stdin
 from mooring.sandbox.programs.wire import Client, LaterError, Wire
 from mooring.sandbox.programs.words import ERRORS, NAME, OUTPUT, Part, Token, Word, tokenize
-from mooring.sandbox.programs.work import Work
+from mooring.sandbox.programs.work import PER_UNIT, Work
 
 T = TypeVar("T")
 
@@ -560,6 +560,7 @@ class Shell(Expansion):
         """Redirect output to a file."""
         try:
             before = self.files.read(path, self.now) if append else ""
+            self.work.spend(len(before) // PER_UNIT)
         except (FileError, UnknownProgramError):
             before = ""
         try:

@@ -7,6 +7,7 @@ from typing import Final
 from mooring.sandbox.programs.errors import ForeverError
 
 MOST_WORK: Final = 50_000  # of one run; takes some 15 ms
+PER_UNIT: Final = 256  # characters that are written at once for a unit
 
 
 class Work:

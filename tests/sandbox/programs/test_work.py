@@ -45,6 +45,9 @@ LOOP = "while true; do {}; done"
         ["test", *["!"] * 50_000],
         ["mkdir", "-p", "/tmp" + "/a" * 20_000],
         ["sh", "-c", f"mkdir -p /tmp{'/a' * 200}; rm -r /tmp/a"],
+        ["sh", "-c", f"cd /tmp; touch $(seq 500); find . {' -o '.join(['-name a'] * 1000)}"],
+        ["sh", "-c", f"cd /tmp; touch $(seq 900); rm $(seq 900); rm -f {'/tmp ' * 2000}"],
+        ["sh", "-c", f"P='{'*a' * 3000}'; for i in $(seq 900); do case b in $P$i) ;; esac; done"],
     ],
 )
 def test_no_program_is_much_work(command: list[str]) -> None:

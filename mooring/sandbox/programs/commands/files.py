@@ -5,13 +5,14 @@ from __future__ import annotations
 import posixpath
 import stat
 from collections.abc import Callable, Iterator
-from fnmatch import fnmatchcase
 from functools import partial
 from typing import TYPE_CHECKING, Final
 
 from mooring.sandbox.programs.commands.arguments import attempt, find_if_known, split_options
 from mooring.sandbox.programs.errors import UnknownProgramError
 from mooring.sandbox.programs.files import LONGEST, LONGEST_PATH, NOT_THERE, File
+from mooring.sandbox.programs.patterns import compile_pattern
+from mooring.sandbox.programs.work import PER_UNIT, Work
 
 if TYPE_CHECKING:
     from mooring.sandbox.programs.commands.arguments import Command
@@ -90,7 +91,7 @@ def _dd(shell: Shell, words: list[str]) -> int:
     if "of" not in given or len(given) < len(words) or set(given) - _DD:
         raise UnknownProgramError("dd")
     if "if" in given:
-        text, records = _read_blocks(given)
+        text, records = _read_blocks(shell, given)
     else:
         text, records = _read_input(shell, given)
     path = given["of"]
@@ -100,7 +101,7 @@ def _dd(shell: Shell, words: list[str]) -> int:
     return status
 
 
-def _read_blocks(given: dict[str, str]) -> tuple[str, str]:
+def _read_blocks(shell: Shell, given: dict[str, str]) -> tuple[str, str]:
     """Return what devices contain, and what `dd` says of it."""
     content = {"/dev/zero": "\0", "/dev/null": ""}.get(given["if"])
     sizes = [given.get(name, "") for name in ("bs", "count")]
@@ -109,6 +110,7 @@ def _read_blocks(given: dict[str, str]) -> tuple[str, str]:
     size, count = (int(size[:8]) for size in sizes)
     if size * count > LONGEST:
         raise UnknownProgramError("dd")
+    shell.work.spend(size * count // PER_UNIT)
     return content * (size * count), f"{count if content else 0}+0"
 
 
@@ -123,7 +125,7 @@ def _read_input(shell: Shell, given: dict[str, str]) -> tuple[str, str]:
 def _find(shell: Shell, words: list[str]) -> int:
     """Print the files below folders that match one of several conditions."""
     count = next((at for at, word in enumerate(words) if word.startswith("-")), len(words))
-    paths, choices = words[:count] or ["."], _read_choices(words[count:])
+    paths, choices = words[:count] or ["."], _read_choices(shell, words[count:])
     status = 0
     for path in paths:
         if shell.files.find(path, shell.now) is None:
@@ -136,26 +138,27 @@ def _find(shell: Shell, words: list[str]) -> int:
     return status
 
 
-def _read_choices(words: list[str]) -> list[list[_Condition]]:
+def _read_choices(shell: Shell, words: list[str]) -> list[list[_Condition]]:
     choices: list[list[_Condition]] = [[]]
     rest = iter(words)
     for word in rest:
         if word in ("-o", "-or"):
             choices.append([])
         elif word == "-name":
-            choices[-1].append(partial(_has_name, next(rest, "")))
+            choices[-1].append(partial(_has_name, compile_pattern(next(rest, ""), shell.work)))
         elif word == "-type" and (kind := next(rest, "")) in ("f", "d"):
-            choices[-1].append(partial(_is_kind, kind))
+            choices[-1].append(partial(_is_kind, kind, shell.work))
         else:
             raise UnknownProgramError("find")
     return choices
 
 
-def _has_name(pattern: str, path: str, file: File) -> bool:
-    return fnmatchcase(posixpath.basename(path), pattern)
+def _has_name(matches: Callable[[str], bool], path: str, file: File) -> bool:
+    return matches(posixpath.basename(path))
 
 
-def _is_kind(kind: str, path: str, file: File) -> bool:
+def _is_kind(kind: str, work: Work, path: str, file: File) -> bool:
+    work.spend(1)
     return file.is_folder == (kind == "d")
 
 
