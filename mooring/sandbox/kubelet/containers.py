@@ -239,6 +239,7 @@ class PodLife:
                 one.files.stop(now)
         if self.surroundings.shows_host(cgroups.ROOT):
             self.surroundings.remove_from_host(self._cgroup, now)
+        self.surroundings.close()
 
     def _finish(self, now: float) -> None:
         for one in (*self.inits, *self.ephemerals):
@@ -319,6 +320,7 @@ class PodLife:
 
     def _start(self, one: ContainerLife, now: float) -> None:
         one.sources, one.connection = self.surroundings.look_around(one, now), Connection(self.client)
+        one.files.root.close()
         try:
             one.files = self._mount(one, now)
         except SubPathError as error:
@@ -494,7 +496,7 @@ class PodLife:
 
     def notice_writes(self, files: Files) -> bool:
         """Evaluate containers again that may see what a command has written; return whether there are any."""
-        if not any(volume.written_by(files) for volume in files.volumes):
+        if not any(volume.written_by(files.writer) for volume in files.volumes):
             return False
         self._stale |= dict.fromkeys(one for one in (*self.all, *self.ephemerals) if one.state == RUNNING)
         return bool(self._stale)

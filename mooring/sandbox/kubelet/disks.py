@@ -49,7 +49,9 @@ class Disks:
         if path is not None:
             return Disk(machine.files, path.path.strip("/"))
         is_new = PROVISIONED_BY in volume.metadata.annotations  # what else is on a disk is not known
-        return Disk(self._files.setdefault(volume.uid, Volume(complete=is_new)))
+        if volume.uid not in self._files:
+            self._files[volume.uid] = Volume(complete=is_new, space=machine.files.space)
+        return Disk(self._files[volume.uid])
 
     def _volume(self, pod: Pod, claim_name: str) -> PersistentVolume | None:
         claim = self._claims.get(f"{pod.namespace}/{claim_name}")
@@ -57,4 +59,6 @@ class Disks:
 
     def _changed(self, old: PersistentVolume | None, new: PersistentVolume | None) -> None:
         if old is not None and (new is None or new.uid != old.uid):
-            self._files.pop(old.uid, None)
+            files = self._files.pop(old.uid, None)
+            if files is not None:
+                files.close()

@@ -12,6 +12,7 @@ from mooring.sandbox.kubelet.admission import Room
 from mooring.sandbox.kubelet.machines import has_failed, internal_ip
 from mooring.sandbox.programs import cgroups
 from mooring.sandbox.programs.files import TEMPORARY, File, Volume
+from mooring.sandbox.programs.space import MOST_OF_CLUSTER, Space
 
 Listener = Callable[[str], None]
 """Called with the name of a node."""
@@ -27,12 +28,12 @@ class Machine:
 
     __slots__ = ("address", "failed_at", "files", "node", "room")
 
-    def __init__(self) -> None:
+    def __init__(self, space: Space) -> None:
         self.node: Node | None = None
         self.address = ""
         self.failed_at: float | None = None
         self.room = Room()
-        self.files = Volume(complete=False, known=(TEMPORARY, cgroups.ROOT))
+        self.files = Volume(complete=False, known=(TEMPORARY, cgroups.ROOT), space=space)
         self.files.write("etc/hosts", File(HOSTS), -math.inf)
 
     @property
@@ -51,6 +52,7 @@ class Fleet:
 
     def __init__(self, nodes: Collection[Node], clock: Callable[[], float]) -> None:
         self.addresses = Addresses(NODE_NETWORK)
+        self._space = Space(MOST_OF_CLUSTER)
         self._clock = clock
         self._machines: dict[str, Machine] = {}
         self._names: dict[str, str] = {}  # by address
@@ -67,7 +69,7 @@ class Fleet:
         """The machine by this name, whether there is a Node yet or not."""
         machine = self._machines.get(name)
         if machine is None:
-            machine = self._machines[name] = Machine()
+            machine = self._machines[name] = Machine(self._space)
         return machine
 
     def find(self, name: str) -> Machine | None:
@@ -113,6 +115,7 @@ class Fleet:
         self._names.pop(machine.address, None)
         machine.address = ""
         if not machine.room.pods:
+            machine.files.close()
             del self._machines[old.name]
         self._notify(old.name)
 

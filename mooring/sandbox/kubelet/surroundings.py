@@ -8,7 +8,7 @@ from contextlib import suppress
 from mooring.sandbox.kubelet.container_life import NO_FILES, RUNNING, ContainerLife
 from mooring.sandbox.programs.environment import read_environment
 from mooring.sandbox.programs.errors import UnknownProgramError
-from mooring.sandbox.programs.files import File, Files, Mount, Volume
+from mooring.sandbox.programs.files import File, Files, Volume
 from mooring.sandbox.programs.kernel import Shares
 from mooring.sandbox.programs.sources import Sources
 from mooring.sandbox.programs.specs import PodRun
@@ -47,12 +47,17 @@ class Surroundings:
             variables = read_environment(one.spec, one.sources or self.sources)
             return volumes.mount(one.spec, variables, shares, now)
         except UnknownProgramError:
-            return Files(Mount(mount.mount_path, None) for mount in one.spec.volume_mounts)
+            return volumes.mount_unknown(one.spec)
 
     def _set_up_volumes(self, run: PodRun, now: float) -> Volumes:
         if self._volumes is None:
             self._volumes = Volumes(run.spec, self.sources, self._host, now, self._find_disk)
         return self._volumes
+
+    def close(self) -> None:
+        """Give the room of all files back: the pod is gone."""
+        if self._volumes is not None:
+            self._volumes.close()
 
     def refresh_kernel(self, container: str, now: float) -> bool:
         """Show a container what its node gives it now; return whether a program may have seen it before."""

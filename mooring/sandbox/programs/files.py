@@ -14,16 +14,18 @@ from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from copy import copy
 from operator import attrgetter
+from sys import getsizeof
 from typing import Final, NamedTuple
 
 from mooring.sandbox.programs.capabilities import capability_bits
 from mooring.sandbox.programs.errors import UnknownProgramError
+from mooring.sandbox.programs.space import Space
 from mooring.sandbox.programs.work import Work
 
 LONGEST: Final = 1024 * 1024  # characters of a file
 LONGEST_PATH: Final = 4096
 MOST_FILES: Final = 2_000  # that programs create in a volume
-MOST_HISTORY: Final = 8 * 1024 * 1024  # characters of all versions of the files of a volume
+MOST_HISTORY: Final = 8 * 1024 * 1024  # bytes of all versions of the files of a volume
 TEMPORARY: Final = "tmp"  # a folder in any image and on any node, all of whose files are known
 
 NOT_THERE: Final = "No such file or directory"
@@ -57,8 +59,9 @@ class _Version(NamedTuple):
 
     @property
     def size(self) -> int:
-        """The characters of history that it counts for."""
-        return 1000 + len((self.file and self.file.content) or "")
+        """The bytes of history that it counts for."""
+        content = self.file.content if self.file is not None else None
+        return 1000 + (getsizeof(content) if content else 0)
 
 
 _PER_FILE: Final = 3  # units of work to look at a file
@@ -115,6 +118,7 @@ class Volume:
         folder: File = _FOLDER,
         read_only: bool = False,
         fs_type: int | str = 0xEF53,
+        space: Space | None = None,
     ) -> None:
         self.complete = complete
         self._known = tuple(f"{folder}/" for folder in known)
@@ -124,6 +128,8 @@ class Volume:
         self._versions: dict[str, list[_Version]] = {}  # in the order of their times
         self._paths: list[str] = []  # sorted
         self._history = 0
+        self.space = space
+        """What programs write takes room there."""
 
     def __len__(self) -> int:
         return len(self._paths)
@@ -177,6 +183,8 @@ class Volume:
             raise UnknownProgramError("too many or too large files")
         if self._history + version.size > MOST_HISTORY:
             raise UnknownProgramError("too much is written")
+        if self.space is not None:
+            self.space.take(version.size)
         self._add(path, version)
 
     def _add(self, path: str, version: _Version) -> None:
@@ -212,12 +220,21 @@ class Volume:
             kept = [one for one in versions if one.writer is not writer or one.at <= after]
             if len(kept) == len(versions):
                 continue
-            self._history += sum(one.size for one in kept) - sum(one.size for one in versions)
+            freed = sum(one.size for one in versions) - sum(one.size for one in kept)
+            self._history -= freed
+            if self.space is not None:
+                self.space.give_back(freed)
             if kept:
                 self._versions[path] = kept
             else:
                 del self._versions[path]
                 del self._paths[bisect_left(self._paths, path)]
+
+    def close(self) -> None:
+        """Give the room of all files back: they are no longer there for anyone."""
+        if self.space is not None:
+            self.space.give_back(self._history)
+            self.space = None
 
     def written_by(self, writer: object) -> bool:
         return any(one.writer is writer for versions in self._versions.values() for one in versions)
@@ -259,11 +276,18 @@ class Files:
     """The file system of one run of a container."""
 
     def __init__(
-        self, mounts: Iterable[Mount] = (), user: User = _ROOT, *, read_only: bool = False, folder: str = "/"
+        self,
+        mounts: Iterable[Mount] = (),
+        user: User = _ROOT,
+        *,
+        read_only: bool = False,
+        folder: str = "/",
+        space: Space | None = None,
     ) -> None:
-        self.root = Volume(
-            complete=False, known=(TEMPORARY,), folder=File(mode=stat.S_IFDIR | 0o755), read_only=read_only
-        )
+        root = File(mode=stat.S_IFDIR | 0o755)
+        self.root = Volume(complete=False, known=(TEMPORARY,), folder=root, read_only=read_only, space=space)
+        self.writer = object()
+        """Stands for this run in the history of volumes, and keeps nothing of it."""
         self.user = user
         self.folder = folder or "/"
         self.mounts = sorted(mounts, key=lambda mount: len(mount.path), reverse=True)
@@ -306,7 +330,7 @@ class Files:
         if current is not None and not self.user.may(current, WRITE):
             raise FileError(DENIED)
         file = current or File("", stat.S_IFREG | mode, self.user.uid, self._group(volume))
-        volume.write(inner, file._replace(content=content), at, self)
+        volume.write(inner, file._replace(content=content), at, self.writer)
 
     def copy(self, source: str, target: str, at: float, *, moves: bool = False) -> None:
         """Copy or rename a file, also one whose content is not known. Raises FileError, and
@@ -324,7 +348,7 @@ class Files:
         volume, inner, _ = self._locate(target, at)
         copied = volume.find(inner, at)
         assert copied is not None
-        volume.write(inner, file if moves else copied._replace(content=file.content), at, self)
+        volume.write(inner, file if moves else copied._replace(content=file.content), at, self.writer)
         if moves and (self._locate(source, at)[:2] != (volume, inner)):
             self.remove(source, at)
 
@@ -338,7 +362,7 @@ class Files:
         if read_only:
             raise FileError(READ_ONLY)
         self._check_folder(volume, inner, at)
-        volume.write(inner, File("", mode, self.user.uid, self._group(volume)), at, self)
+        volume.write(inner, File("", mode, self.user.uid, self._group(volume)), at, self.writer)
 
     def remove(self, path: str, at: float) -> None:
         """Remove a file, or a folder with all that is in it. Raises FileError and UnknownProgramError."""
@@ -349,7 +373,7 @@ class Files:
         if file is None:
             raise FileError(NOT_THERE)
         self.work.spend(len(volume) if file.is_folder else 0)
-        volume.remove(inner, at, self)
+        volume.remove(inner, at, self.writer)
 
     def list(self, path: str, at: float) -> list[str]:
         """Return the names in a folder. Raises FileError and UnknownProgramError."""
@@ -389,18 +413,20 @@ class Files:
 
     def fork(self) -> Files:
         """Return the same files for another program, whose writes can be undone by themselves."""
-        return copy(self)
+        forked = copy(self)
+        forked.writer = object()
+        return forked
 
     def forget(self) -> None:
         """Undo all that this run has written."""
         self.last_read = 0.0
         for volume in self.volumes:
-            volume.forget(self)
+            volume.forget(self.writer)
 
     def stop(self, at: float) -> None:
         """Undo what this run would have written after its end."""
         for volume in self.volumes:
-            volume.forget(self, at)
+            volume.forget(self.writer, at)
 
     def _locate(self, path: str, at: float) -> tuple[Volume, str, bool]:
         self.work.spend(4 + len(self.mounts) // 4 + len(path) // 32)

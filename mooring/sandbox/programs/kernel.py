@@ -101,6 +101,10 @@ class KernelFiles(Volume):
                 self.write(name, file, -math.inf)
         return super().find(path, at, work)
 
+    def close(self) -> None:
+        """Refer to the pod no longer, which refers to these files."""
+        self._read = dict
+
     def refresh(self, now: float) -> bool:
         """Follow a change of what the kernel shows; return whether a program may have seen it before."""
         return self._is_filled and self.replace(self._read(), now)

@@ -15,6 +15,7 @@ from mooring.sandbox.programs.images import find_image
 from mooring.sandbox.programs.kernel import KERNEL_FOLDERS, KernelFiles, Shares, id_range, kernel_files
 from mooring.sandbox.programs.rights import find_user
 from mooring.sandbox.programs.sources import Data, Sources
+from mooring.sandbox.programs.space import MOST_OF_POD, Space
 from mooring.sandbox.programs.specs import (
     ContainerSpec,
     DownwardItem,
@@ -59,6 +60,7 @@ class Volumes:
     ) -> None:
         self._run = run
         self._host = host
+        self._space = Space(MOST_OF_POD, host.space)
         self._group = (run.security_context or _NO_CONTEXT).fs_group
         self._hosts = _hosts_file(run, sources)
         self._resolver = _resolver_file(run, sources.metadata.namespace)
@@ -87,6 +89,16 @@ class Volumes:
         kernel = self._kernels.get(container)
         return kernel is not None and kernel.refresh(now)
 
+    def mount_unknown(self, spec: ContainerSpec) -> Files:
+        """Return the file system of a new run of a container whose volumes cannot be set up."""
+        return Files((Mount(one.mount_path, None) for one in spec.volume_mounts), space=self._space)
+
+    def close(self) -> None:
+        """Give the room of all files back: the pod is gone."""
+        self._space.close()
+        for kernel in self._kernels.values():
+            kernel.close()
+
     @property
     def follows_sources(self) -> bool:
         """Whether a volume is filled from ConfigMaps, Secrets or the pod."""
@@ -94,7 +106,7 @@ class Volumes:
 
     def written_by(self, files: Files) -> bool:
         """Whether a run of a container has written to a volume."""
-        return any(one.written_by(files) for one in self._volumes.values())
+        return any(one.written_by(files.writer) for one in self._volumes.values())
 
     def read(self, name: str, path: str, at: float) -> str | None:
         """Return the content of a file of a volume, None if it does not exist. Raises UnknownProgramError."""
@@ -128,7 +140,8 @@ class Volumes:
         kernel = KernelFiles(lambda: kernel_files(user, shares(), pod.sysctls, self._id_range))
         self._kernels[spec.name] = kernel
         mounts += [Mount(folder, kernel, folder.strip("/")) for folder in KERNEL_FOLDERS]
-        files = Files(mounts, user, read_only=bool(own.read_only_root_filesystem), folder=spec.working_dir)
+        is_read_only = bool(own.read_only_root_filesystem)
+        files = Files(mounts, user, read_only=is_read_only, folder=spec.working_dir, space=self._space)
         if self._hosts:
             files.root.write("etc/hosts", File(self._hosts), now)
         files.root.write("etc/resolv.conf", File(self._resolver), now)
@@ -143,8 +156,10 @@ class Volumes:
         folder = File(mode=mode, gid=gid)
         if spec.empty_dir is not None:
             if spec.empty_dir.medium == "Memory":  # a tmpfs is mounted with the sticky bit
-                return Volume(folder=folder._replace(mode=mode | stat.S_ISVTX), fs_type="tmpfs")
-            return Volume(folder=folder)
+                return Volume(
+                    folder=folder._replace(mode=mode | stat.S_ISVTX), fs_type="tmpfs", space=self._space
+                )
+            return Volume(folder=folder, space=self._space)
         if spec.host_path is not None:
             return self._host
         if spec.image is not None:
@@ -152,7 +167,7 @@ class Volumes:
         if any(project(spec)):
             return Volume(folder=folder, read_only=True, fs_type="tmpfs")
         if disk is None:
-            return Volume(folder=folder, complete=False)
+            return Volume(folder=folder, complete=False, space=self._space)
         if self._group is not None and disk.path:
             disk.files.write(disk.path, folder, now)
         elif self._group is not None:
