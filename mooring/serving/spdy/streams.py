@@ -35,6 +35,7 @@ PATIENCE: Final = 30.0  # seconds until a client is dropped for which nothing ca
 _WINDOW: Final = 64 * 1024
 _LARGEST_WINDOW: Final = 2**31 - 1
 _PIECE: Final = 16 * 1024  # bytes of a data frame
+_FRAMES: Final = 64  # that are handled in one turn of the loop
 _PER_FRAME: Final = 64  # bytes that a frame costs in addition
 _PROTOCOL_ERROR: Final = 1
 
@@ -165,9 +166,11 @@ class SpdyConnection:
         try:
             while (data := await self._pipe.receive()) is not None:
                 for start in range(0, len(data), _PIECE):
-                    for frame in self._reader.read(data[start : start + _PIECE]):
+                    for number, frame in enumerate(self._reader.read(data[start : start + _PIECE]), 1):
                         await self._handle(frame)
-                    await asyncio.sleep(0)  # thousands of frames fit into a piece
+                        if number % _FRAMES == 0:  # thousands fit into a piece
+                            await asyncio.sleep(0)
+                    await asyncio.sleep(0)
                     await self._wait_for_room()
         except SpdyError:
             await self.send(GoAway(self._last_stream, _PROTOCOL_ERROR))

@@ -15,7 +15,7 @@ from typing import Any
 
 import pytest
 
-from mooring.serving.spdy.frames import Data
+from mooring.serving.spdy.frames import CANCEL, Data, RstStream
 from mooring.testing import make_pod
 from mooring.testing.sandbox_cluster import SandboxCluster
 from tests.sandbox.apiserver.kubectl import needs_kubectl
@@ -101,6 +101,21 @@ def test_streams_of_no_port_are_refused(cluster: SandboxCluster) -> None:
                 client.open(2 * number + 1, **{"streamtype": "data", "requestid": "1", **headers})
             await client.receive_until(*range(1, 10, 2))
             assert client.was_reset == {1, 3, 5, 7, 9}
+
+    play(scene())
+
+
+def test_streams_that_a_client_resets_leave_room_for_others(cluster: SandboxCluster) -> None:
+    async def scene() -> None:
+        async with Upgraded(cluster.kubeconfig, *RAW) as connection:
+            client = Spdy(connection)
+            for number in range(1, 1001, 2):
+                client.open(number, streamtype="data", port="80", requestid=str(number))
+                client.say(RstStream(number, CANCEL))
+            for number in range(1001, 1301, 2):  # each waits for the other one of its pair
+                client.open(number, streamtype="data", port="80", requestid=str(number))
+            await client.receive_until(*range(1201, 1301, 2))
+            assert client.was_reset == {*range(1201, 1301, 2)}
 
     play(scene())
 

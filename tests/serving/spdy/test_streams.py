@@ -143,6 +143,18 @@ def test_a_flood_of_streams_is_refused() -> None:
     connected(scene)
 
 
+def test_others_have_their_turn_between_frames_that_come_together() -> None:
+    async def scene(client: Client, connection: SpdyConnection) -> None:
+        client.say(*[Ping(1)] * 1000)
+        turns = 0
+        while len(client.answers) < 1000:
+            await asyncio.sleep(0)
+            turns += 1
+        assert turns > 10
+
+    connected(scene)
+
+
 def test_nothing_more_is_read_while_much_is_unread() -> None:
     async def scene(client: Client, connection: SpdyConnection) -> None:
         piece = b"x" * 65536

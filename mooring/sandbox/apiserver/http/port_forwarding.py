@@ -21,6 +21,7 @@ _TUNNEL: Final = f"SPDY/3.1+{_SPDY}"
 _CHANNELS: Final = "v4.channel.k8s.io"
 _POLL: Final = 0.5  # seconds between two looks at a pod
 _PATIENCE: Final = 30.0  # seconds in which a client opens the second stream of a pair
+_MOST_ALONE: Final = 100  # streams of a client that wait for the other one of their pair
 _PIECE: Final = 16 * 1024  # bytes that a program takes in one turn of the loop
 _MOST_WAITING: Final = 256 * 1024  # bytes of a channel that its program has not taken
 
@@ -85,7 +86,8 @@ class _Forwarding:
     def __init__(self, pipe: Pipe, answer: PortsAnswer) -> None:
         self._connection = SpdyConnection(pipe, self)
         self._answer = answer
-        self._waiting: dict[str, SpdyStream] = {}  # streams without the other of their pair
+        self._waiting: dict[str, tuple[SpdyStream, asyncio.TimerHandle]] = {}
+        """Streams without the other of their pair, each with what drops it."""
         self._tasks: set[asyncio.Task[None]] = set()
 
     async def run(self) -> None:
@@ -94,22 +96,30 @@ class _Forwarding:
         finally:
             for task in self._tasks:
                 task.cancel()
+            for _, dropping in self._waiting.values():
+                dropping.cancel()
 
     def accepts(self, headers: Mapping[str, str]) -> bool:
         port = headers.get("port", "")
         is_port = port.isascii() and port.isdecimal() and 0 < int(port[:6]) < 65536
-        return is_port and headers.get("streamtype") in ("data", "error")
+        if not is_port or headers.get("streamtype") not in ("data", "error"):
+            return False
+        if len(self._waiting) >= _MOST_ALONE:
+            self._forget_ended()
+        return len(self._waiting) < _MOST_ALONE
 
     def opened(self, stream: SpdyStream) -> None:
         key = _request(stream)
-        other = self._waiting.pop(key, None)
-        if other is None:
-            self._waiting[key] = stream
-            self._start(self._drop(key, stream))
-        elif other.headers["streamtype"] == stream.headers["streamtype"]:
-            self._waiting[key] = other
+        if key not in self._waiting:
+            dropping = asyncio.get_running_loop().call_later(_PATIENCE, self._drop, key)
+            self._waiting[key] = stream, dropping
+            return
+        other, dropping = self._waiting[key]
+        if other.headers["streamtype"] == stream.headers["streamtype"]:
             self._start(stream.reset(CANCEL))
         else:
+            del self._waiting[key]
+            dropping.cancel()
             is_data = stream.headers["streamtype"] == "data"
             self._start(self._forward(*((stream, other) if is_data else (other, stream))))
 
@@ -118,12 +128,16 @@ class _Forwarding:
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
 
-    async def _drop(self, key: str, stream: SpdyStream) -> None:
+    def _forget_ended(self) -> None:
+        """Forget streams that stayed alone and that the client has reset."""
+        for key in [key for key, (stream, _) in self._waiting.items() if stream.is_over]:
+            _, dropping = self._waiting.pop(key)
+            dropping.cancel()
+
+    def _drop(self, key: str) -> None:
         """Drop a stream that stays alone."""
-        await asyncio.sleep(_PATIENCE)
-        if self._waiting.get(key) is stream:
-            del self._waiting[key]
-            await stream.reset(CANCEL)
+        stream, _ = self._waiting.pop(key)
+        self._start(stream.reset(CANCEL))
 
     async def _forward(self, data: SpdyStream, error: SpdyStream) -> None:
         error.is_ignored = True
