@@ -33,7 +33,8 @@ class Disks:
                 continue
             path = volume.spec.local.path
             with suppress(UnknownProgramError):
-                if machine.files.find(path.strip("/"), now) is None:
+                resolved = machine.files.resolve(path.strip("/"), now)
+                if resolved is None or machine.files.find(resolved, now) is None:
                     what = f'MountVolume.NewMounter initialization failed for volume "{volume.name}"'
                     return f'{what} : path "{path}" does not exist'
         return ""

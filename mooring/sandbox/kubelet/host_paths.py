@@ -32,13 +32,14 @@ def unsuitable_path(run: PodRun, host: Volume, now: float) -> str:
         if volume.host_path is None or volume.host_path.type not in _CHECKS:
             continue
         kind, path = volume.host_path.type, volume.host_path.path
+        resolved = host.resolve(path.strip("/"), now)
         try:
-            file = host.find(path.strip("/"), now)
+            file = None if resolved is None else host.find(resolved, now)
         except UnknownProgramError:
             continue
-        if file is None and kind in _CREATED:
+        if file is None and resolved is not None and kind in _CREATED:
             file = _CREATED[kind]
-            host.write(path.strip("/"), file, now)
+            host.write(resolved, file, now)
         matches, name = _CHECKS[kind]
         if file is None or not matches(file.mode):
             why = f"hostPath type check failed: {path} is not a {name}"

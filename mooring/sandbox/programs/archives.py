@@ -33,7 +33,7 @@ def _create(shell: Shell, paths: list[str]) -> int:
         for path in paths:
             if path.startswith("/"):
                 shell.complain("tar: removing leading '/' from member names\n")
-            if shell.files.find(path, shell.now) is None:
+            if shell.files.find(path, shell.now, follow=False) is None:
                 shell.complain(f"tar: {path}: {NOT_THERE}\n")
                 status = 1
                 continue
@@ -44,12 +44,16 @@ def _create(shell: Shell, paths: list[str]) -> int:
 
 def _add(shell: Shell, archive: tarfile.TarFile, path: str) -> None:
     """Add a file, or a folder with all that is in it."""
-    file = shell.files.find(path, shell.now)
+    file = shell.files.find(path, shell.now, follow=False)
     if file is None:
         return
     shell.work.spend(16)
     member = tarfile.TarInfo(path.strip("/") or ".")
     member.mode, member.uid, member.gid = file.mode & 0o7777, file.uid, file.gid
+    if file.is_link:
+        member.type, member.linkname = tarfile.SYMTYPE, file.content or ""
+        archive.addfile(member)
+        return
     if not file.is_folder:
         content = shell.files.read(path, shell.now).encode(errors="surrogateescape")
         shell.work.copy(len(content))
@@ -83,7 +87,9 @@ def _place(shell: Shell, archive: tarfile.TarFile, member: tarfile.TarInfo, path
     _make_folders(shell, path if member.isdir() else posixpath.dirname(path))
     if member.isdir():
         return
-    if member.isreg() and not member.issparse():
+    if member.issym():
+        shell.files.make_link(path, member.linkname, shell.now)
+    elif member.isreg() and not member.issparse():
         source = archive.extractfile(member)
         content = source.read(LONGEST + 1) if source is not None else b""
         shell.work.copy(len(content))

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Final, NamedTuple, Protocol
 
-from mooring.sandbox.programs.images import image_name
-from mooring.sandbox.programs.program import PLAIN_IMAGES, Outcome
+from mooring.sandbox.programs.images import PLAIN_IMAGES, image_name
+from mooring.sandbox.programs.program import Outcome
 from mooring.sandbox.programs.specs import ContainerSpec
 
 _SHELLS: Final = frozenset(("sh", "bash", "ash", "dash"))

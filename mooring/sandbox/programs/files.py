@@ -13,12 +13,14 @@ from bisect import bisect_left, bisect_right, insort
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from copy import copy
+from functools import partial
 from operator import attrgetter
 from sys import getsizeof
 from typing import Final, NamedTuple
 
 from mooring.sandbox.programs.capabilities import capability_bits
 from mooring.sandbox.programs.errors import UnknownProgramError
+from mooring.sandbox.programs.links import resolve
 from mooring.sandbox.programs.space import Space
 from mooring.sandbox.programs.work import Work
 
@@ -33,6 +35,10 @@ DENIED: Final = "Permission denied"
 READ_ONLY: Final = "Read-only file system"
 IS_FOLDER: Final = "Is a directory"
 NO_FOLDER: Final = "Not a directory"
+EXISTS: Final = "File exists"
+NO_SPACE: Final = "No space left on device"
+LINK_LOOP: Final = "Too many levels of symbolic links"
+_BLOCK: Final = 4096
 
 
 class FileError(Exception):
@@ -40,16 +46,34 @@ class FileError(Exception):
 
 
 class File(NamedTuple):
-    """A file or, by its mode, a folder. `content` is None where only a real container has it."""
+    """A file or, by its mode, a folder or a symbolic link, whose content is where it leads. `content` is None
+    where only a real container has it, or where it is too large to keep: then `size` is known, in bytes."""
 
     content: str | None = ""
     mode: int = stat.S_IFREG | 0o644
     uid: int = 0
     gid: int = 0
+    size: int | None = None
 
     @property
     def is_folder(self) -> bool:
         return stat.S_ISDIR(self.mode)
+
+    @property
+    def is_link(self) -> bool:
+        return stat.S_ISLNK(self.mode)
+
+    @property
+    def length(self) -> int | None:
+        """The size in bytes; None where it is not known."""
+        if self.is_folder:
+            return _BLOCK
+        return self.size if self.content is None else len(self.content.encode(errors="surrogateescape"))
+
+    @property
+    def disk_space(self) -> int:
+        """The bytes that it takes on a disk, as far as they are known."""
+        return -(-(self.length or 0) // _BLOCK) * _BLOCK
 
 
 class _Version(NamedTuple):
@@ -108,7 +132,7 @@ _FOLDER = File(mode=stat.S_IFDIR | 0o777)
 class Volume:
     """Files by their paths, relative to the volume, each with its history. What is not in a `complete` one
     does not exist, nor what is not in one of the `known` folders; other files may exist without being
-    known."""
+    known. `size` in bytes is what fits, None if that is not known."""
 
     def __init__(
         self,
@@ -118,6 +142,7 @@ class Volume:
         folder: File = _FOLDER,
         read_only: bool = False,
         fs_type: int | str = 0xEF53,
+        size: int | None = None,
         space: Space | None = None,
     ) -> None:
         self.complete = complete
@@ -125,8 +150,10 @@ class Volume:
         self.folder = folder
         self.read_only = read_only
         self.fs_type = fs_type
+        self.size = size
         self._versions: dict[str, list[_Version]] = {}  # in the order of their times
         self._paths: list[str] = []  # sorted
+        self._links: set[str] = set()  # those at which there is or was a symbolic link
         self._history = 0
         self.space = space
         """What programs write takes room there."""
@@ -165,6 +192,33 @@ class Volume:
         index = bisect_right(versions, at, key=_AT)
         return versions[index - 1] if index else None
 
+    @property
+    def has_links(self) -> bool:
+        return bool(self._links)
+
+    def read_link(self, path: str, at: float) -> str | None:
+        """Return where a symbolic link leads; None if a path is not one."""
+        version = self._find_version(path, at) if path in self._links else None
+        file = None if version is None else version.file
+        return file.content if file is not None and file.is_link else None
+
+    def resolve(self, path: str, at: float) -> str | None:
+        """Return a path without symbolic links, in a volume that is the whole file system; None if they lead
+        in a circle."""
+        if not self._links:
+            return path
+        resolved = resolve(path, lambda link: self.read_link(link[1:], at))
+        return None if resolved is None else resolved[1:]
+
+    def used_space(self, at: float, *, by_programs: bool = False) -> int:
+        """Return the bytes that files take at a time; perhaps only what programs have written."""
+        versions = (self._find_version(path, at) for path in self._paths)
+        return sum(
+            one.file.disk_space
+            for one in versions
+            if one is not None and one.file is not None and not (by_programs and one.writer is None)
+        )
+
     def changed_at(self, path: str, at: float) -> float | None:
         """Return when a file was written last, or one in a folder; None if that is not known."""
         versions = (self._find_version(each, at) for each in (path, *self._below(path)))
@@ -194,6 +248,8 @@ class Volume:
             insort(self._paths, path)
         insort(versions, version, key=_AT)
         self._history += version.size
+        if version.file is not None and version.file.is_link:
+            self._links.add(path)
 
     def remove(self, path: str, at: float, writer: object) -> None:
         """Remove a file, or a folder with all that is in it."""
@@ -272,8 +328,18 @@ class Mount(NamedTuple):
     read_only: bool = False
 
 
+class _Place(NamedTuple):
+    """Where a path leads: in a volume, and from the root of the container."""
+
+    volume: Volume
+    inner: str
+    read_only: bool
+    path: str
+
+
 class Files:
-    """The file system of one run of a container."""
+    """The file system of one run of a container. All that is in the `known` folders is known, and
+    `disk_size` is that of its node, in bytes."""
 
     def __init__(
         self,
@@ -282,10 +348,18 @@ class Files:
         *,
         read_only: bool = False,
         folder: str = "/",
+        known: Iterable[str] = (),
+        disk_size: int | None = None,
         space: Space | None = None,
     ) -> None:
-        root = File(mode=stat.S_IFDIR | 0o755)
-        self.root = Volume(complete=False, known=(TEMPORARY,), folder=root, read_only=read_only, space=space)
+        self.root = Volume(
+            complete=False,
+            known=(TEMPORARY, *known),
+            folder=File(mode=stat.S_IFDIR | 0o755),
+            read_only=read_only,
+            size=disk_size,
+            space=space,
+        )
         self.writer = object()
         """Stands for this run in the history of volumes, and keeps nothing of it."""
         self.user = user
@@ -300,14 +374,23 @@ class Files:
         mounted = (mount.volume for mount in self.mounts if mount.volume is not None)
         return [self.root, *dict.fromkeys(mounted)]
 
-    def find(self, path: str, at: float) -> File | None:
-        """Return a file or a folder, None if there is none. Raises UnknownProgramError."""
-        volume, inner, _ = self._locate(path, at)
-        return volume.find(inner, at, self.work)
+    def find(self, path: str, at: float, *, follow: bool = True) -> File | None:
+        """Return a file or a folder, None if there is none; without `follow`, also a symbolic link. Raises
+        UnknownProgramError."""
+        try:
+            place = self._locate(path, at, follow=follow)
+        except FileError:
+            return None
+        return place.volume.find(place.inner, at, self.work)
+
+    def resolve(self, path: str, at: float) -> str:
+        """Return the path of a file without symbolic links. Raises FileError and UnknownProgramError."""
+        return self._locate(path, at).path
 
     def read(self, path: str, at: float) -> str:
         """Return the content of a file. Raises FileError and UnknownProgramError."""
-        file = self.find(path, at)
+        place = self._locate(path, at)
+        file = place.volume.find(place.inner, at, self.work)
         if file is None:
             raise FileError(NOT_THERE)
         if file.is_folder:
@@ -318,9 +401,12 @@ class Files:
             raise UnknownProgramError(path)
         return file.content
 
-    def write(self, path: str, content: str, at: float, mode: int = 0o644) -> None:
-        """Create or overwrite a file; `mode` is for a new one. Raises FileError and UnknownProgramError."""
-        volume, inner, read_only = self._locate(path, at)
+    def write(
+        self, path: str, content: str | None, at: float, mode: int = 0o644, size: int | None = None
+    ) -> None:
+        """Create or overwrite a file; `mode` is for a new one, `size` for a content that is too large to
+        keep. Raises FileError and UnknownProgramError."""
+        volume, inner, read_only, _ = self._locate(path, at)
         if read_only:
             raise FileError(READ_ONLY)
         current = self._find_known(volume, inner, at)
@@ -329,44 +415,60 @@ class Files:
         self._check_folder(volume, inner, at)
         if current is not None and not self.user.may(current, WRITE):
             raise FileError(DENIED)
-        file = current or File("", stat.S_IFREG | mode, self.user.uid, self._group(volume))
-        volume.write(inner, file._replace(content=content), at, self.writer)
+        before = current or File("", stat.S_IFREG | mode, self.user.uid, self._group(volume))
+        file = before._replace(content=content, size=size)
+        self._check_space(volume, before, file, at)
+        volume.write(inner, file, at, self.writer)
 
     def copy(self, source: str, target: str, at: float, *, moves: bool = False) -> None:
         """Copy or rename a file, also one whose content is not known. Raises FileError, and
         UnknownProgramError for a folder."""
-        file = self.find(source, at)
+        file = self.find(source, at, follow=not moves)
         if file is None:
             raise FileError(NOT_THERE)
         if file.is_folder:
             raise UnknownProgramError(source)
         if not moves and not self.user.may(file, READ):
             raise FileError(DENIED)
-        if moves and self._locate(source, at)[2]:
+        if moves and self._locate(source, at, follow=False).read_only:
             raise FileError(READ_ONLY)
+        replaced = self._locate(target, at, follow=False)
+        if moves and replaced.volume.read_link(replaced.inner, at) is not None:
+            self.remove(target, at)
         self.write(target, "", at, file.mode & 0o777)
-        volume, inner, _ = self._locate(target, at)
+        volume, inner, _, _ = self._locate(target, at)
         copied = volume.find(inner, at)
         assert copied is not None
-        volume.write(inner, file if moves else copied._replace(content=file.content), at, self.writer)
-        if moves and (self._locate(source, at)[:2] != (volume, inner)):
+        kept = file if moves else copied._replace(content=file.content, size=file.size)
+        volume.write(inner, kept, at, self.writer)
+        if moves and (self._locate(source, at, follow=False)[:2] != (volume, inner)):
             self.remove(source, at)
 
     def make_folder(self, path: str, at: float) -> None:
         """Raises FileError and UnknownProgramError."""
         self.make(path, at, stat.S_IFDIR | 0o755)
 
-    def make(self, path: str, at: float, mode: int) -> None:
-        """Create a folder or a special file, by its mode. Raises FileError and UnknownProgramError."""
-        volume, inner, read_only = self._locate(path, at)
+    def make_link(self, path: str, target: str, at: float) -> None:
+        """Create a symbolic link. Raises FileError and UnknownProgramError."""
+        self.make(path, at, stat.S_IFLNK | 0o777, target)
+
+    def make(self, path: str, at: float, mode: int, content: str = "") -> None:
+        """Create a folder, a special file or a symbolic link, by its mode. Raises FileError and
+        UnknownProgramError."""
+        volume, inner, read_only, _ = self._locate(path, at, follow=False)
         if read_only:
             raise FileError(READ_ONLY)
+        if self._find_known(volume, inner, at) is not None:
+            raise FileError(EXISTS)
         self._check_folder(volume, inner, at)
-        volume.write(inner, File("", mode, self.user.uid, self._group(volume)), at, self.writer)
+        file = File(content, mode, self.user.uid, self._group(volume))
+        self._check_space(volume, None, file, at)
+        volume.write(inner, file, at, self.writer)
 
     def remove(self, path: str, at: float) -> None:
-        """Remove a file, or a folder with all that is in it. Raises FileError and UnknownProgramError."""
-        volume, inner, read_only = self._locate(path, at)
+        """Remove a file or a symbolic link, or a folder with all that is in it. Raises FileError and
+        UnknownProgramError."""
+        volume, inner, read_only, _ = self._locate(path, at, follow=False)
         if read_only:
             raise FileError(READ_ONLY)
         file = volume.find(inner, at, self.work)
@@ -377,7 +479,7 @@ class Files:
 
     def list(self, path: str, at: float) -> list[str]:
         """Return the names in a folder. Raises FileError and UnknownProgramError."""
-        volume, inner, _ = self._locate(path, at)
+        volume, inner, _, path = self._locate(path, at)
         file = volume.find(inner, at, self.work)
         if file is None:
             raise FileError(NOT_THERE)
@@ -390,15 +492,22 @@ class Files:
             {*names, *(posixpath.basename(one) for one in mounts if posixpath.dirname(one) == path)}
         )
 
-    def changed_at(self, path: str, at: float) -> float | None:
+    def changed_at(self, path: str, at: float, *, follow: bool = True) -> float | None:
         """Return when a file or a folder was changed last; None if that is not known."""
-        volume, inner, _ = self._locate(path, at)
+        volume, inner, _, _ = self._locate(path, at, follow=follow)
         self.work.spend(len(volume))
         return volume.changed_at(inner, at)
 
+    def volume_at(self, path: str, at: float) -> tuple[Volume, str]:
+        """Return the volume that a path is on, and where that is mounted. Raises FileError and
+        UnknownProgramError."""
+        place = self._locate(path, at)
+        mount = self._find_mount(place.path)
+        return place.volume, "/" if mount is None else mount.path
+
     def fs_type(self, path: str, at: float) -> int | str:
         """Return the type of the file system that a path is on."""
-        return self._locate(path, at)[0].fs_type
+        return self._locate(path, at).volume.fs_type
 
     @contextmanager
     def entered(self, mount: Mount) -> Iterator[None]:
@@ -428,21 +537,48 @@ class Files:
         for volume in self.volumes:
             volume.forget(self.writer, at)
 
-    def _locate(self, path: str, at: float) -> tuple[Volume, str, bool]:
+    def _locate(self, path: str, at: float, *, follow: bool = True) -> _Place:
+        """Return where a path leads; without `follow`, to a symbolic link. Raises FileError and
+        UnknownProgramError."""
         self.work.spend(4 + len(self.mounts) // 4 + len(path) // 32)
         if len(self.folder) + len(path) > LONGEST_PATH:
             raise UnknownProgramError("too long a path")
-        path = posixpath.normpath(posixpath.join(self.folder, path))
-        path = f"/{path.lstrip('/')}"
-        for mount in self.mounts:
-            if path == mount.path or path.startswith(f"{mount.path}/"):
-                if mount.volume is None:
-                    raise UnknownProgramError(path)
-                self.work.copy(len(mount.sub_path))
-                self.last_read = max(self.last_read, at)
-                inner = posixpath.join(mount.sub_path, path[len(mount.path) :].lstrip("/")).rstrip("/")
-                return mount.volume, inner, mount.read_only or mount.volume.read_only
-        return self.root, path.lstrip("/"), self.root.read_only
+        path = posixpath.join(self.folder, path)
+        if self._may_have_links():
+            resolved = resolve(path, partial(self._read_link, at), follow=follow)
+            if resolved is None:
+                raise FileError(LINK_LOOP)
+            path = resolved
+        path = f"/{posixpath.normpath(path).lstrip('/')}"
+        mount = self._find_mount(path)
+        if mount is None:
+            return _Place(self.root, path.lstrip("/"), self.root.read_only, path)
+        if mount.volume is None:
+            raise UnknownProgramError(path)
+        self.last_read = max(self.last_read, at)
+        return _Place(mount.volume, self._inner(mount, path), mount.read_only or mount.volume.read_only, path)
+
+    def _may_have_links(self) -> bool:
+        volumes = (mount.volume for mount in self.mounts)
+        return self.root.has_links or any(one is not None and one.has_links for one in volumes)
+
+    def _find_mount(self, path: str) -> Mount | None:
+        return next((one for one in self.mounts if path == one.path or path.startswith(f"{one.path}/")), None)
+
+    def _inner(self, mount: Mount, path: str) -> str:
+        """Return a path of a container as one of the volume that is mounted there."""
+        self.work.copy(len(mount.sub_path))
+        return posixpath.join(mount.sub_path, path[len(mount.path) :].lstrip("/")).rstrip("/")
+
+    def _read_link(self, at: float, path: str) -> str | None:
+        self.work.copy(len(path))
+        mount = self._find_mount(path)
+        if mount is None:
+            return self.root.read_link(path[1:], at)
+        if mount.volume is None or not mount.volume.has_links:
+            return None
+        self.last_read = max(self.last_read, at)
+        return mount.volume.read_link(self._inner(mount, path), at)
 
     def _check_folder(self, volume: Volume, inner: str, at: float) -> None:
         if not volume.complete:
@@ -454,6 +590,14 @@ class Files:
             raise FileError(NO_FOLDER)
         if not self.user.may(folder, WRITE):
             raise FileError(DENIED)
+
+    def _check_space(self, volume: Volume, before: File | None, after: File, at: float) -> None:
+        if volume.size is None:
+            return
+        self.work.spend(len(volume))
+        taken = after.disk_space - (0 if before is None else before.disk_space)
+        if taken > 0 and volume.used_space(at) + taken > volume.size:
+            raise FileError(NO_SPACE)
 
     def _find_known(self, volume: Volume, inner: str, at: float) -> File | None:
         """Return a file; None also for one that may be in the image."""

@@ -99,6 +99,20 @@ _IMAGES: Final = {
 }  # fmt: skip
 
 
+PLAIN_IMAGES: Final = frozenset(("busybox", "alpine", "agnhost", "debian", "ubuntu"))
+"""Images that set no variables but PATH, and have no folders but the standard ones."""
+_STANDARD_FOLDERS: Final = frozenset(
+    ("bin", "boot", "dev", "etc", "home", "lib", "lib32", "lib64", "libx32", "media", "proc", "root", "run",
+     "sbin", "sys", "tmp", "usr", "var")
+)  # fmt: skip
+"""Folders that have something in them in one of these images."""
+
+
+def lacks_folder(image: str, name: str) -> bool:
+    """Whether an image is known to have nothing in a folder at its root."""
+    return image_name(image) in PLAIN_IMAGES and name not in _STANDARD_FOLDERS
+
+
 def image_name(image: str) -> str:
     """Return the last part of an image's name, without tag and digest."""
     return image.partition("@")[0].rpartition("/")[2].partition(":")[0]

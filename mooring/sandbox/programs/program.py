@@ -11,7 +11,7 @@ import msgspec
 from mooring.sandbox.programs.environment import read_environment, substitute
 from mooring.sandbox.programs.errors import ExitError, ForeverError, UnknownProgramError
 from mooring.sandbox.programs.files import FileError, Files
-from mooring.sandbox.programs.images import find_image, image_name
+from mooring.sandbox.programs.images import PLAIN_IMAGES, find_image, image_name
 from mooring.sandbox.programs.listeners import Listener
 from mooring.sandbox.programs.servers import Server
 from mooring.sandbox.programs.shell import Shell, show_bytes
@@ -24,9 +24,6 @@ from mooring.sandbox.programs.work import Work
 
 SERVERS: Final = IMAGES | {"rabbitmq", "haproxy", "traefik", "registry", "grafana", "prometheus"}
 """Images that serve until they are stopped, by the last part of their names."""
-
-PLAIN_IMAGES: Final = frozenset(("busybox", "alpine", "agnhost", "debian", "ubuntu"))
-"""Images that set no variables but PATH."""
 
 _ROOT_SERVERS: Final = frozenset(("nginx", "httpd", "redis", "postgres", "mysql", "mariadb", "mongo"))
 """Official images that start as root."""

@@ -303,6 +303,7 @@ class ProjectedVolume(Struct):
 
 class EmptyDir(Struct):
     medium: str = ""
+    size_limit: Quantity | None = None
 
 
 class HostPath(Struct):

@@ -8,23 +8,28 @@ import stat
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import NamedTuple
 
+from mooring.api.meta import Quantity
+from mooring.api.quantity import QuantityError, to_value
 from mooring.sandbox.network.names import DOMAIN, SERVER
 from mooring.sandbox.programs.environment import substitute
 from mooring.sandbox.programs.files import File, Files, Mount, Volume
-from mooring.sandbox.programs.images import find_image
+from mooring.sandbox.programs.images import find_image, lacks_folder
 from mooring.sandbox.programs.kernel import KERNEL_FOLDERS, KernelFiles, Shares, id_range, kernel_files
+from mooring.sandbox.programs.links import resolve
 from mooring.sandbox.programs.rights import find_user
 from mooring.sandbox.programs.sources import Data, Sources
 from mooring.sandbox.programs.space import MOST_OF_POD, Space
 from mooring.sandbox.programs.specs import (
     ContainerSpec,
     DownwardItem,
+    EmptyDir,
     ImageSource,
     KeyToPath,
     ProjectedSecret,
     Projection,
     RunSpec,
     SecurityContext,
+    VolumeMount,
     VolumeSpec,
 )
 
@@ -33,7 +38,7 @@ _NO_CONTEXT = SecurityContext()
 
 
 class SubPathError(Exception):
-    """A container cannot be created: its `subPathExpr` is wrong. In kubelet's words."""
+    """A container cannot be created: its `subPath` or `subPathExpr` is wrong. In kubelet's words."""
 
 
 class Disk(NamedTuple):
@@ -62,6 +67,8 @@ class Volumes:
         self._host = host
         self._space = Space(MOST_OF_POD, host.space)
         self._group = (run.security_context or _NO_CONTEXT).fs_group
+        self._disk_size = _size((sources.capacity or {}).get("ephemeral-storage"))
+        self._memory = _memory_size(run, sources)
         self._hosts = _hosts_file(run, sources)
         self._resolver = _resolver_file(run, sources.metadata.namespace)
         disks = {one.name: find_disk(one.name) for one in run.volumes}
@@ -100,6 +107,10 @@ class Volumes:
             kernel.close()
 
     @property
+    def empty_dirs(self) -> dict[str, Volume]:
+        return {one.name: self._volumes[one.name] for one in self._run.volumes if one.empty_dir is not None}
+
+    @property
     def follows_sources(self) -> bool:
         """Whether a volume is filled from ConfigMaps, Secrets or the pod."""
         return any(any(project(one)) for one in self._run.volumes)
@@ -130,24 +141,49 @@ class Volumes:
             if one.sub_path_expr:
                 sub_path = expand_sub_path(one.sub_path_expr, variables)
             volume = self._volumes.get(one.name)
-            inner = posixpath.normpath(sub_path) if sub_path else ""
-            inner = posixpath.join(self._host_paths.get(one.name, ""), inner).rstrip("/")
-            if volume is not None and inner and volume.complete and volume.find(inner, now) is None:
-                mode = stat.S_IFDIR | 0o750 if volume.read_only else volume.folder.mode
-                volume.write(inner, File(mode=mode, gid=volume.folder.gid), now)
+            inner = self._find_sub_path(spec, one, sub_path, now)
             mounts.append(Mount(one.mount_path.rstrip("/") or "/", volume, inner, one.read_only))
         user = find_user(spec, pod)
         kernel = KernelFiles(lambda: kernel_files(user, shares(), pod.sysctls, self._id_range))
         self._kernels[spec.name] = kernel
         mounts += [Mount(folder, kernel, folder.strip("/")) for folder in KERNEL_FOLDERS]
-        is_read_only = bool(own.read_only_root_filesystem)
-        files = Files(mounts, user, read_only=is_read_only, folder=spec.working_dir, space=self._space)
+        folders = {one.path.strip("/").partition("/")[0] for one in mounts}
+        files = Files(
+            mounts,
+            user,
+            read_only=bool(own.read_only_root_filesystem),
+            folder=spec.working_dir,
+            known=(name for name in folders if lacks_folder(spec.image, name)),
+            disk_size=self._disk_size,
+            space=self._space,
+        )
+        for path in {one.path.strip("/") for one in mounts} - {""}:
+            files.root.write(path, File(mode=stat.S_IFDIR | 0o755), now)
         if self._hosts:
             files.root.write("etc/hosts", File(self._hosts), now)
         files.root.write("etc/resolv.conf", File(self._resolver), now)
         for path, text in find_image(spec.image).files.items():
             files.root.write(path, File(text), now)
         return files
+
+    def _find_sub_path(self, spec: ContainerSpec, mount: VolumeMount, sub_path: str, now: float) -> str:
+        """Return the path of a volume that is mounted; a folder that is missing there is created. Raises
+        SubPathError and UnknownProgramError."""
+        volume = self._volumes.get(mount.name)
+        base, inner = self._host_paths.get(mount.name, ""), posixpath.normpath(sub_path) if sub_path else ""
+        if volume is None:
+            return posixpath.join(base, inner).rstrip("/")
+        where = f'for volumeMount "{mount.name}" of container "{spec.name}"'
+        root = f"/{base}" if mount.name in self._host_paths else None
+        resolved = _resolve_sub_path(volume, root, inner, now)
+        if resolved is None:
+            raise SubPathError(f"failed to prepare subPath {where}")
+        if resolved and volume.complete and volume.find(resolved, now) is None:
+            if resolved != posixpath.join(base, inner):  # a link leads there
+                raise SubPathError(f"failed to create subPath directory {where}")
+            mode = stat.S_IFDIR | 0o750 if volume.read_only else volume.folder.mode
+            volume.write(resolved, File(mode=mode, gid=volume.folder.gid), now)
+        return resolved
 
     def _make(self, spec: VolumeSpec, disk: Disk | None, now: float) -> Volume:
         mode, gid = stat.S_IFDIR | 0o777, 0
@@ -156,9 +192,9 @@ class Volumes:
         folder = File(mode=mode, gid=gid)
         if spec.empty_dir is not None:
             if spec.empty_dir.medium == "Memory":  # a tmpfs is mounted with the sticky bit
-                return Volume(
-                    folder=folder._replace(mode=mode | stat.S_ISVTX), fs_type="tmpfs", space=self._space
-                )
+                folder = folder._replace(mode=mode | stat.S_ISVTX)
+                size = _tmpfs_size(spec.empty_dir, self._memory)
+                return Volume(folder=folder, fs_type="tmpfs", size=size, space=self._space)
             return Volume(folder=folder, space=self._space)
         if spec.host_path is not None:
             return self._host
@@ -169,7 +205,7 @@ class Volumes:
         if disk is None:
             return Volume(folder=folder, complete=False, space=self._space)
         if self._group is not None and disk.path:
-            disk.files.write(disk.path, folder, now)
+            disk.files.write(disk.files.resolve(disk.path, now) or disk.path, folder, now)
         elif self._group is not None:
             disk.files.folder = folder
         return disk.files
@@ -189,6 +225,50 @@ class Volumes:
                     bits |= 0o440
                 files[path] = File(content, stat.S_IFREG | bits, owner, self._group or 0)
         return files
+
+
+_ELSEWHERE = "/volume"
+"""Stands for the path that a volume has on its node."""
+
+
+def _resolve_sub_path(volume: Volume, root: str | None, inner: str, now: float) -> str | None:
+    """Return a path of a volume without symbolic links; None if they lead out of it. `root` is where it is
+    on a volume that is the disk of a node, None for other volumes."""
+    if not volume.has_links:
+        return posixpath.join(root or "", inner).strip("/")
+    start, root = ("", root) if root is not None else (_ELSEWHERE, _ELSEWHERE)
+
+    def read_link(path: str) -> str | None:
+        return volume.read_link(path[len(start) + 1 :], now) if path.startswith(f"{start}/") else None
+
+    end, path = resolve(root, read_link), resolve(f"{root}/{inner}", read_link)
+    if end is None or path is None or not f"{path}/".startswith(f"{end.rstrip('/')}/"):
+        return None
+    return path[len(start) + 1 :]
+
+
+def _memory_size(run: RunSpec, sources: Sources) -> int | None:
+    """Return the bytes of memory that a pod may use; None if that is not known."""
+    limits = [one.resources.limits.get("memory") for one in run.containers]
+    own = None if run.resources is None else run.resources.limits.get("memory")
+    total = _size(own)
+    if total is None and None not in limits:
+        total = sum(_size(limit) or 0 for limit in limits)
+    sizes = (total, _size((sources.allocatable or {}).get("memory")))
+    return min((one for one in sizes if one), default=None)
+
+
+def _tmpfs_size(source: EmptyDir, memory: int | None) -> int | None:
+    """Return the size with which kubelet mounts an emptyDir in memory."""
+    return min((one for one in (_size(source.size_limit), memory) if one), default=None)
+
+
+def _size(amount: Quantity | None) -> int | None:
+    """Return an amount in bytes; None without one."""
+    try:
+        return None if amount is None else to_value(amount)
+    except QuantityError:
+        return None
 
 
 def _image_volume(source: ImageSource) -> Volume:

@@ -33,9 +33,9 @@ def attempt(shell: Shell, prefix: str, act: Callable[[], None]) -> int:
     return 0
 
 
-def find_if_known(shell: Shell, path: str) -> File | None:
+def find_if_known(shell: Shell, path: str, *, follow: bool = True) -> File | None:
     """Return a file; None also for one that may be in the image: scripts test for files that they write."""
     try:
-        return shell.files.find(path, shell.now)
+        return shell.files.find(path, shell.now, follow=follow)
     except UnknownProgramError:
         return None

@@ -48,6 +48,9 @@ def _test(shell: Shell, words: list[str]) -> int:
 def _unary(shell: Shell, operator: str, word: str) -> bool:
     if operator in ("-z", "-n"):
         return bool(word) == (operator == "-n")
+    if operator in ("-L", "-h"):
+        link = find_if_known(shell, word, follow=False)
+        return link is not None and link.is_link
     if operator not in ("-e", "-f", "-d", "-r", "-s"):
         raise UnknownProgramError(f"test {operator}")
     file = find_if_known(shell, word)

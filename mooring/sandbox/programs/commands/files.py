@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import posixpath
+import re
 import stat
 from collections.abc import Callable, Iterator
 from functools import partial
@@ -20,6 +21,10 @@ if TYPE_CHECKING:
 
     _Condition = Callable[[str, File], bool]
 
+_KINDS: Final = {"f": stat.S_IFREG, "d": stat.S_IFDIR, "l": stat.S_IFLNK}
+"""What `find -type` looks for."""
+_NUMBER: Final = re.compile(r"(\d{1,8})([kKMG]?)")
+_UNITS: Final = {"": 1, "k": 1 << 10, "K": 1 << 10, "M": 1 << 20, "G": 1 << 30}
 _DD: Final = frozenset(("if", "of", "bs", "count", "conv", "oflag"))
 
 
@@ -39,7 +44,7 @@ def _rm(shell: Shell, words: list[str]) -> int:
         raise UnknownProgramError("rm")
     status = 0
     for path in paths:
-        file = shell.files.find(path, shell.now)
+        file = shell.files.find(path, shell.now, follow=False)
         if file is None and "f" in options:
             continue
         if file is not None and file.is_folder and not set(options) & {"r", "R"}:
@@ -90,28 +95,35 @@ def _dd(shell: Shell, words: list[str]) -> int:
     given = dict(word.split("=", 1) for word in words if "=" in word)
     if "of" not in given or len(given) < len(words) or set(given) - _DD:
         raise UnknownProgramError("dd")
+    path, text, size = given["of"], None, None
     if "if" in given:
-        text, records = _read_blocks(shell, given)
+        content, size, records = _read_blocks(given)
+        if size <= LONGEST:
+            shell.work.spend(size // PER_UNIT)
+            text = content * size
     else:
         text, records = _read_input(shell, given)
-    path = given["of"]
-    status = attempt(shell, f"dd: can't open '{path}': ", partial(shell.files.write, path, text, shell.now))
+    write = partial(shell.files.write, path, text, shell.now, size=None if text is not None else size)
+    status = attempt(shell, f"dd: can't open '{path}': ", write)
     if not status:
         shell.complain(f"{records} records in\n{records} records out\n")
     return status
 
 
-def _read_blocks(shell: Shell, given: dict[str, str]) -> tuple[str, str]:
-    """Return what devices contain, and what `dd` says of it."""
+def _read_blocks(given: dict[str, str]) -> tuple[str, int, str]:
+    """Return what a device contains, how many bytes of it are read, and what `dd` reports."""
     content = {"/dev/zero": "\0", "/dev/null": ""}.get(given["if"])
-    sizes = [given.get(name, "") for name in ("bs", "count")]
-    if content is None or not all(size.isascii() and size.isdecimal() for size in sizes):
+    if content is None:
         raise UnknownProgramError("dd")
-    size, count = (int(size[:8]) for size in sizes)
-    if size * count > LONGEST:
+    size, count = (_read_number(given.get(name, "")) for name in ("bs", "count"))
+    return content, size * count * len(content), f"{count if content else 0}+0"
+
+
+def _read_number(word: str) -> int:
+    match = _NUMBER.fullmatch(word)
+    if match is None:
         raise UnknownProgramError("dd")
-    shell.work.spend(size * count // PER_UNIT)
-    return content * (size * count), f"{count if content else 0}+0"
+    return int(match.group(1)) * _UNITS[match.group(2)]
 
 
 def _read_input(shell: Shell, given: dict[str, str]) -> tuple[str, str]:
@@ -128,7 +140,7 @@ def _find(shell: Shell, words: list[str]) -> int:
     paths, choices = words[:count] or ["."], _read_choices(shell, words[count:])
     status = 0
     for path in paths:
-        if shell.files.find(path, shell.now) is None:
+        if shell.files.find(path, shell.now, follow=False) is None:
             shell.complain(f"find: {path}: {NOT_THERE}\n")
             status = 1
             continue
@@ -146,7 +158,7 @@ def _read_choices(shell: Shell, words: list[str]) -> list[list[_Condition]]:
             choices.append([])
         elif word == "-name":
             choices[-1].append(partial(_has_name, compile_pattern(next(rest, ""), shell.work)))
-        elif word == "-type" and (kind := next(rest, "")) in ("f", "d"):
+        elif word == "-type" and (kind := next(rest, "")) in _KINDS:
             choices[-1].append(partial(_is_kind, kind, shell.work))
         else:
             raise UnknownProgramError("find")
@@ -159,12 +171,12 @@ def _has_name(matches: Callable[[str], bool], path: str, file: File) -> bool:
 
 def _is_kind(kind: str, work: Work, path: str, file: File) -> bool:
     work.spend(1)
-    return file.is_folder == (kind == "d")
+    return stat.S_IFMT(file.mode) == _KINDS[kind]
 
 
 def _walk(shell: Shell, path: str) -> Iterator[tuple[str, File]]:
     """Yield a file, and all that are below it."""
-    file = shell.files.find(path, shell.now)
+    file = shell.files.find(path, shell.now, follow=False)
     if file is None:
         return
     shell.work.spend(4)

@@ -55,7 +55,7 @@ def _mount(shell: Shell, words: list[str]) -> int:
         return _mount_on_node(shell, words)
     if words and (len(words) != 2 or words[0] != "-t"):
         raise UnknownProgramError("mount")
-    for source, path, type, flags in (*_MOUNTS, *_mounted_volumes(shell)):
+    for source, path, type, flags in (*_MOUNTS, *mounted_volumes(shell)):
         if not words or words[1] == type:
             shell.print(f"{source} on {path} type {type} ({flags})\n")
     return 0
@@ -97,7 +97,8 @@ def _read_node_mounts(shell: Shell) -> str:
         return ""
 
 
-def _mounted_volumes(shell: Shell) -> Iterator[tuple[str, str, str, str]]:
+def mounted_volumes(shell: Shell) -> Iterator[tuple[str, str, str, str]]:
+    """Yield the device, path, type and flags of each volume."""
     for mount in shell.files.mounts:
         if mount.path in KERNEL_FOLDERS:
             continue

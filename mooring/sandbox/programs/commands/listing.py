@@ -20,7 +20,6 @@ if TYPE_CHECKING:
     from mooring.sandbox.programs.shell import Shell
 
 _OPTIONS: Final = frozenset("1AadhiLln")
-_FOLDER_SIZE: Final = 4096
 _HALF_A_YEAR: Final = 182 * 86_400
 
 
@@ -31,7 +30,7 @@ def _ls(shell: Shell, words: list[str]) -> int:
     listed: list[tuple[str, File]] = []
     status = 0
     for path in paths or ["."]:
-        file = shell.files.find(path, shell.now)
+        file = shell.files.find(path, shell.now, follow=_follows(options))
         if file is None:
             shell.complain(f"ls: {path}: No such file or directory\n")
             status = 1
@@ -48,6 +47,11 @@ def _ls(shell: Shell, words: list[str]) -> int:
     return status
 
 
+def _follows(options: str) -> bool:
+    """Whether links are followed that the command line names."""
+    return "L" in options or not set(options) & set("dlin")
+
+
 def _list_folder(shell: Shell, options: str, path: str) -> None:
     names = shell.files.list(path, shell.now)
     if "a" in options:
@@ -61,7 +65,7 @@ def _list_folder(shell: Shell, options: str, path: str) -> None:
     for name in names:
         shell.work.spend(8)
         full = posixpath.normpath(posixpath.join(path, name))
-        file = shell.files.find(full, shell.now) or File(mode=stat.S_IFDIR | 0o755)
+        file = shell.files.find(full, shell.now, follow="L" in options) or File(mode=stat.S_IFDIR | 0o755)
         blocks += _blocks(file)
         lines.append(_line(shell, options, name, full, file))
     if "l" in options or "n" in options:
@@ -78,26 +82,29 @@ def _line(shell: Shell, options: str, name: str, path: str, file: File) -> str:
     if "n" not in options:
         owner = user_name(shell.image, file.uid) or owner
         group = group_name(shell.image, file.gid) or group
-    size = _FOLDER_SIZE if file.is_folder else _length(file)
-    shown = f"{_human(size):>9}" if "h" in options else f"{size:9}"
-    changed = shell.files.changed_at(path, shell.now)
+    size = _length(file)
+    shown = f"{human(size):>9}" if "h" in options else f"{size:9}"
+    changed = shell.files.changed_at(path, shell.now, follow=not file.is_link)
+    name += f" -> {file.content}" if file.is_link else ""
     line += f"{stat.filemode(file.mode)} {2 if file.is_folder else 1:4} {owner:<8.8} {group:<8.8} {shown} "
     return f"{line}{_date(shell.now if changed is None else changed, shell.now)} {name}\n"
 
 
 def _length(file: File) -> int:
-    if file.content is None:
+    length = file.length
+    if length is None:
         raise UnknownProgramError("ls")
-    return len(file.content.encode(errors="surrogateescape"))
+    return length
 
 
 def _blocks(file: File) -> int:
     """Return the KiB that a file takes on its disk."""
-    return 4 if file.is_folder else (_length(file) + 4095) // 4096 * 4
+    return 0 if file.is_link else (_length(file) + 4095) // 4096 * 4
 
 
-def _human(size: int) -> str:
-    units = iter("KMG")
+def human(size: int) -> str:
+    """Return a number of bytes as `-h` shows it."""
+    units = iter("KMGTPE")
     shown, unit = float(size), ""
     while shown >= 1024:
         shown, unit = shown / 1024, next(units)
@@ -112,10 +119,11 @@ def _date(changed: float, now: float) -> str:
 
 def _stat(shell: Shell, words: list[str]) -> int:
     """Print what a format says of files."""
-    wanted, paths = _split_format(words)
+    follow = words[:1] == ["-L"]
+    wanted, paths = _split_format(words[follow:])
     status = 0
     for path in paths:
-        file = shell.files.find(path, shell.now)
+        file = shell.files.find(path, shell.now, follow=follow)
         if file is None:
             shell.complain(f"stat: can't stat '{path}': No such file or directory\n")
             status = 1
@@ -146,7 +154,7 @@ def _shown(shell: Shell, path: str, file: File, match: re.Match[str]) -> str:
     if letter == "G":
         return group_name(shell.image, file.gid) or "UNKNOWN"
     if letter == "s":
-        return str(_FOLDER_SIZE if file.is_folder else _length(file))
+        return str(_length(file))
     values = {
         "n": path, "u": str(file.uid), "g": str(file.gid), "a": f"{stat.S_IMODE(file.mode):o}",
         "A": stat.filemode(file.mode), "f": f"{file.mode:x}", "%": "%",

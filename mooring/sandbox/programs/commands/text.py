@@ -96,9 +96,24 @@ def _count(word: str) -> int:
 
 
 def _tail(shell: Shell, words: list[str]) -> int:
+    """Print the last lines of a file, or from one on."""
     if words and words[0] in ("-f", "-F", "--follow") and words[1:] == ["/dev/null"]:
         raise ForeverError
-    raise UnknownProgramError("tail")
+    number, paths = "10", words
+    if words[:1] == ["-n"] and len(words) > 1:
+        number, paths = words[1], words[2:]
+    elif words and re.fullmatch(r"-n?\d{1,6}|-n\+\d{1,6}", words[0]):
+        number, paths = words[0].lstrip("-n"), words[1:]
+    if any(path.startswith("-") for path in paths) or len(paths) > 1:
+        raise UnknownProgramError("tail")
+    count = _count(number.removeprefix("+"))
+    start = max(count - 1, 0) if number.startswith("+") else None
+
+    def select(text: str) -> str:
+        lines = text.splitlines(keepends=True)
+        return "".join(lines[max(len(lines) - count, 0) if start is None else start :])
+
+    return _filter(shell, "tail", paths, select)
 
 
 def _sort(shell: Shell, words: list[str]) -> int:
