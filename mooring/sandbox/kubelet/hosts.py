@@ -98,6 +98,19 @@ class PodHosts:
             raise RefusedError
         return server.listener.speech
 
+    def sockets(self, address: str, budget: Budget | None = None) -> list[tuple[str, str, int]]:
+        node = self.node_at(address)
+        sites = self._on_nodes.get(node, {}).values() if node else filter(None, [self._pods.get(address)])
+        sockets = set()
+        for site in sites:
+            if node and not _uses_node(site):
+                continue
+            for one in _running(site):
+                if budget is not None:
+                    budget.spend(1 + len(one.outcome.listeners))
+                sockets |= {(each.protocol, "*", each.port) for each in one.outcome.listeners}
+        return list(sockets)
+
     def named_port(self, address: str, name: str, protocol: str) -> int:
         site = self._pods.get(address)
         ports = () if site is None else (port for spec in _specs(site.life) for port in spec.ports)
@@ -197,10 +210,15 @@ def _running(site: _Site) -> Iterator[ContainerLife]:
     return (one for one in site.life.all if one.state == RUNNING)
 
 
+def _uses_node(site: _Site) -> bool:
+    """Whether a pod is in the network of its node."""
+    run = site.life.run
+    return run is None or run.spec.host_network
+
+
 def _port_on_node(site: _Site, destination: Destination) -> tuple[str, int]:
     """Return the container, or "" for any, and the port that a port of the node leads to; 0 for none."""
-    run = site.life.run
-    if run is None or run.spec.host_network:
+    if _uses_node(site):
         return "", destination.port
     for container, port in site.ports.get((destination.protocol, destination.port), ()):
         if port.host_ip in (*_ANY_ADDRESS, destination.dialed):

@@ -22,7 +22,7 @@ from mooring.sandbox.network.messages import (
     UnreachableError,
 )
 from mooring.sandbox.network.names import DnsRecord, Names
-from mooring.sandbox.network.node_proxies import NodeProxies
+from mooring.sandbox.network.node_proxies import HEALTH_PORT, STATUS_PORT, NodeProxies
 from mooring.sandbox.network.policies import Connection, Policies
 from mooring.sandbox.network.services import Services, Source, port_of
 
@@ -62,6 +62,10 @@ class Hosts(Protocol):
 
     def named_port(self, address: str, name: str, protocol: str) -> int:
         """Return the number of a port by the name that a container gives it; 0 if there is none."""
+        ...
+
+    def sockets(self, address: str, budget: Budget | None = None) -> list[tuple[str, str, int]]:
+        """Return the protocol, address and port of each socket that listens at a host."""
         ...
 
     def answer(self, destination: Destination, query: Query, budget: Budget | None = None) -> Reply:
@@ -128,6 +132,14 @@ class Network:
         if not has_component and not self._hosts.listens(destination, budget):
             raise RefusedError
         return destination
+
+    def find_sockets(self, source: Source, budget: Budget | None = None) -> list[tuple[str, str, int]]:
+        """Return the protocol, address and port of each socket that listens at the host of a client. Node
+        ports have none: kube-proxy translates them."""
+        sockets = self._hosts.sockets(source.address, budget)
+        if self._hosts.node_at(source.address):
+            sockets += [("TCP", "127.0.0.1", STATUS_PORT), ("TCP", "*", HEALTH_PORT)]
+        return sorted(sockets)
 
     def speech(self, source: Source, address: str, port: int) -> Speech:
         """Return what the program understands that is reached by TCP. Raises NetworkError."""

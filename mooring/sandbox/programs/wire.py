@@ -34,6 +34,10 @@ class Client(NamedTuple):
         """Raises NetworkError."""
         self.network.connect(self.source, address, port, protocol, self.work)
 
+    def find_sockets(self) -> list[tuple[str, str, int]]:
+        """Return the protocol, address and port of each socket that listens in the network of the pod."""
+        return self.network.find_sockets(self.source, self.work)
+
     def ask(self, address: str, port: int, query: Query, protocol: str = "TCP") -> Reply:
         """Raises NetworkError."""
         return self.network.ask(self.source, address, port, query, protocol, self.work)
