@@ -5,6 +5,7 @@ No I/O and no clock: `PodLife.advance` does what is due by a time, and says when
 
 from __future__ import annotations
 
+import math
 from collections.abc import Collection, Iterable, Iterator
 from contextlib import suppress
 from functools import partial
@@ -193,7 +194,18 @@ class PodLife:
     def begin_stop(self, now: float) -> float:
         """Run the preStop hooks of running containers; return the seconds that they take."""
         work = Work()
-        return max((self._pre_stop(one, now, work) for one in self.all if one.state == RUNNING), default=0.0)
+        running = [one for one in self.all if one.state == RUNNING]
+        seconds = max((self._pre_stop(one, now, work) for one in running), default=0.0)
+        for one in running:  # kubelet only asks whether they are ready from now on
+            if one.spec is not None and one.spec.readiness_probe is not None:
+                one.spec = msgspec.structs.replace(one.spec, liveness_probe=None)
+                self._evaluate(one, now)
+        return seconds
+
+    def next_readiness(self, now: float) -> float:
+        """Return when a running container becomes ready or unready."""
+        times = (one.health.next_change(now) for one in self.all if one.state == RUNNING)
+        return min((at for at in times if at is not None), default=math.inf)
 
     def _pre_stop(self, one: ContainerLife, now: float, work: Work) -> float:
         outcome = run_pre_stop(one, now, work)

@@ -6,6 +6,7 @@ from typing import Final, NamedTuple
 
 from mooring.sandbox.kubelet.admission import Needs
 from mooring.sandbox.kubelet.containers import PodLife
+from mooring.sandbox.kubelet.eviction import StorageLimits
 from mooring.sandbox.kubelet.fleet import Machine
 from mooring.sandbox.kubelet.scripts import Script
 from mooring.sandbox.programs.sources import Tokens
@@ -39,7 +40,10 @@ class Stopping(NamedTuple):
 class Guest:
     """A pod that a node has accepted, and what the node knows of it. Times are seconds since the epoch."""
 
-    __slots__ = ("accepted", "ip", "life", "machine", "needs", "run", "script", "stopping", "tokens")
+    __slots__ = (
+        "accepted", "eviction", "ip", "life", "machine", "needs", "run", "script", "stopping", "storage",
+        "tokens",
+    )  # fmt: skip
 
     def __init__(self, machine: Machine, needs: Needs, script: Script, accepted: float) -> None:
         self.machine = machine
@@ -49,5 +53,7 @@ class Guest:
         self.life: PodLife | None = None  # until the pod is seen for the first time
         self.run: PodRun | None = None  # what its containers do, if that was read already
         self.stopping: Stopping | None = None
+        self.storage: StorageLimits | None = None  # until a container starts
+        self.eviction = ""  # why the pod is evicted
         self.ip = ""
         self.tokens: Tokens | None = None  # until a container may read them

@@ -24,6 +24,7 @@ from mooring.sandbox.kubelet.configuration import Configuration, missing_keys, m
 from mooring.sandbox.kubelet.container_life import KILLED, TERMINATED_CODE
 from mooring.sandbox.kubelet.containers import RETRY, PodLife
 from mooring.sandbox.kubelet.disks import Disks
+from mooring.sandbox.kubelet.eviction import EVICTED, StorageLimits
 from mooring.sandbox.kubelet.executing import execute, find_container, open_container_shell
 from mooring.sandbox.kubelet.fleet import Fleet, Machine
 from mooring.sandbox.kubelet.guests import Guest, Stopping
@@ -327,6 +328,13 @@ class Kubelets(Controller):
         self._listeners.follow(pod.uid, guest.ip or guest.machine.address, life)
         if life.must_yield:
             await asyncio.sleep(0)
+        guest.storage = guest.storage or StorageLimits(pod, life)
+        if not life.over:
+            guest.eviction, check_due = guest.storage.check(life, now)
+            due = due if check_due is None else min(due or check_due, check_due)
+        if guest.eviction:
+            await self._evict(pod, guest, life, now)
+            return None
         if follows or life.follows_sources(now):
             due = min(due or now + RETRY, now + RETRY)
         if resize_due is not None:
@@ -351,6 +359,13 @@ class Kubelets(Controller):
         source = Source(guest.ip or guest.machine.address, life.pod.spec.node_name)
         life.connect(Client(self.network, source))
         self._hosts.place(life, guest.machine, guest.ip)
+
+    async def _evict(self, pod: Pod, guest: Guest, life: PodLife, now: float) -> None:
+        """End a pod that uses more than it may; its containers have no time to stop by themselves."""
+        life.stop(now, KILLED)
+        await self._write(pod, statuses.ended(pod, life, now, EVICTED, guest.eviction))
+        self._event(pod, "Warning", EVICTED, guest.eviction)
+        self._record_killing(pod)
 
     async def _exceed_deadline(self, pod: Pod, guest: Guest, now: float) -> None:
         reason = "DeadlineExceeded"
@@ -426,7 +441,8 @@ class Kubelets(Controller):
             deadline = _deadline(pod)
             due = stopping.ends_at(deadline)
             if now < due:
-                self.enqueue(pod.key, due - now)
+                change = await self._follow_readiness(pod, guest, now)
+                self.enqueue(pod.key, min(due, change) - now)
                 return
             if not pod.finished:  # watchers see how it ended before it is gone
                 life = guest.life or await self._know(pod, guest)
@@ -440,23 +456,36 @@ class Kubelets(Controller):
         if not pod.metadata.finalizers:
             self._pods.delete(pod)
 
+    async def _follow_readiness(self, pod: Pod, guest: Guest, now: float) -> float:
+        """Write whether a pod that is being stopped is still ready; return when that changes."""
+        life = guest.life
+        if life is None or not life.started:
+            return math.inf
+        if life.looks_different(now):
+            life.changed = True
+        if life.changed:
+            address = guest.machine.address
+            await self._write(pod, statuses.living(pod, life, address, guest.ip or address, now))
+            life.changed = False
+        return life.next_readiness(now)
+
     def _begin_stop(self, pod: Pod, guest: Guest, now: float) -> Stopping:
         hooks, handlers = 0.0, 0.0
         if guest.life is not None:
+            guest.life.change(pod, guest.script)
             hooks, handlers = guest.life.begin_stop(now), guest.life.stop_time
             self._record(pod, guest.life)
         seconds = guest.script.stop_time or handlers or self._stop_time
         guest.stopping = Stopping(now, now + hooks, seconds)
+        self._record_killing(pod)
+        return guest.stopping
+
+    def _record_killing(self, pod: Pod) -> None:
+        """Record that the containers of a pod are stopped, within the budget for events."""
         if self._budget.try_take(len(pod.spec.containers)):
             for container in pod.spec.containers:
-                self._event(
-                    pod,
-                    "Normal",
-                    "Killing",
-                    f"Stopping container {container.name}",
-                    f"spec.containers{{{container.name}}}",
-                )
-        return guest.stopping
+                path = f"spec.containers{{{container.name}}}"
+                self._event(pod, "Normal", "Killing", f"Stopping container {container.name}", path)
 
     # ---- writing
 

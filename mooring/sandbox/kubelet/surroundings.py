@@ -85,6 +85,11 @@ class Surroundings:
         self.sources = sources
         return self._volumes is not None and self._volumes.update(sources, now)
 
+    @property
+    def empty_dirs(self) -> Mapping[str, Volume]:
+        """The emptyDirs by their names; none before a container starts."""
+        return {} if self._volumes is None else self._volumes.empty_dirs
+
     def written_by(self, files: Files) -> bool:
         """Whether a run of a container has written to a volume."""
         return self._volumes is not None and self._volumes.written_by(files)
