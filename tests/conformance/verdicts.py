@@ -137,8 +137,8 @@ Kubernetes' end-to-end tests {release}, run against `mooring up` with its schedu
 nodes: all tests tagged [Conformance], and all of sig-scheduling, [Serial] and [Slow] ones among them. No
 container runs in a sandbox cluster: what the usual commands and the programs of these tests would do is
 [emulated](cluster.md#how-pods-run), with their variables and files, `kubectl exec`, and a
-[network in memory](cluster.md#the-network). Every test of this list was run; one that needs more says what
-it lacks. Tests of other groups are on a [page of their own](conformance-others.md).
+[network in memory](cluster.md#the-network). Every test of this list was run. Tests of other groups are on a
+[page of their own](conformance-others.md).
 
 ```console
 $ python -m tests.conformance --e2e path/to/e2e.test

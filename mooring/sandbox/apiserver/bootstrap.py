@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
+from mooring.sandbox.apiserver.aggregation.upstream import FRONT_PROXY
 from mooring.sandbox.apiserver.authorization.default_flows import (
     default_flow_schemas,
     default_priority_levels,
@@ -113,9 +114,19 @@ def publish_address(api: Api, host: str, port: int) -> None:
 
 
 def publish_authority(api: Api, authority: bytes) -> None:
-    """Write the certificate that signs those of clients, which servers such as a scheduler verify them by."""
+    """Write the certificate that signs those of clients, which servers such as a scheduler verify them by,
+    and how requests look that this server has authenticated for extension API servers."""
     name = "extension-apiserver-authentication"
-    _put_settings(api, name, {"client-ca-file": authority.decode()}, replace=True)
+    settings = {
+        "client-ca-file": authority.decode(),
+        "requestheader-allowed-names": f'["{FRONT_PROXY}"]',
+        "requestheader-client-ca-file": authority.decode(),
+        "requestheader-extra-headers-prefix": '["X-Remote-Extra-"]',
+        "requestheader-group-headers": '["X-Remote-Group"]',
+        "requestheader-uid-headers": '["X-Remote-Uid"]',
+        "requestheader-username-headers": '["X-Remote-User"]',
+    }
+    _put_settings(api, name, settings, replace=True)
 
 
 def _put_settings(api: Api, name: str, data: dict[str, str], *, replace: bool = False) -> None:

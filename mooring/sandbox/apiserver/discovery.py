@@ -5,8 +5,9 @@ from __future__ import annotations
 import base64
 import hashlib
 import re
-from collections.abc import Iterable
-from typing import Final, NamedTuple
+from collections.abc import Iterable, Iterator, Sequence
+from functools import partial
+from typing import Final, NamedTuple, Protocol
 
 from mooring.sandbox.apiserver.context.resource import GroupVersionKind, Registry, Resource
 from mooring.sandbox.apiserver.objects import Tree, encode_json
@@ -50,20 +51,51 @@ class Document(NamedTuple):
     etag: str
 
 
-class Discovery:
-    """Discovery documents, built on first request and kept until the registry changes."""
+class RemoteVersion(NamedTuple):
+    """A version of a group that another server serves. `resources` are the entries of its APIResourceList,
+    None while it is not available."""
 
-    def __init__(self, registry: Registry) -> None:
+    group: str
+    version: str
+    group_priority: int
+    version_priority: int
+    resources: Sequence[Tree] | None
+
+
+class Remotes(Protocol):
+    """What other servers serve; `generation` counts the changes."""
+
+    generation: int
+
+    def __iter__(self) -> Iterator[RemoteVersion]: ...
+
+
+class NoRemotes:
+    """No other server serves anything."""
+
+    generation = 0
+
+    def __iter__(self) -> Iterator[RemoteVersion]:
+        return iter(())
+
+
+class Discovery:
+    """Discovery documents, built on first request and kept until the registry changes, or what other servers
+    serve."""
+
+    def __init__(self, registry: Registry, remotes: Remotes | None = None) -> None:
         self._registry = registry
+        self._remotes = remotes or NoRemotes()
         self._made: dict[str, Document | None] = {}
-        self._generation = -1
+        self._generation = -1, -1
 
     def document(self, path: str, address: str, *, aggregated: bool = False) -> Document | None:
         """Return the document of /api, /apis, /api/v1, /apis/GROUP or /apis/GROUP/VERSION; None for other
         paths."""
-        if self._generation != self._registry.generation:
+        generation = self._registry.generation, self._remotes.generation
+        if self._generation != generation:
             self._made.clear()
-            self._generation = self._registry.generation
+            self._generation = generation
         key = f"{path} {address} {aggregated}"
         if key not in self._made:
             tree = self._aggregated(path) if aggregated else self._tree(path, address)
@@ -112,12 +144,25 @@ class Discovery:
 
     def _groups(self) -> dict[str, list[str]]:
         """Return the versions of each group, preferred ones first."""
-        by_group: dict[str, set[str]] = {}
+        by_group: dict[str, dict[str, int]] = {}
         for resource in self._registry:
-            by_group.setdefault(resource.group, set()).add(resource.version)
+            by_group.setdefault(resource.group, {})[resource.version] = 0
+        importance: dict[str, int] = {}
+        for one in self._remotes:
+            by_group.setdefault(one.group, {})[one.version] = one.version_priority
+            importance[one.group] = max(one.group_priority, importance.get(one.group, 0))
+
+        def order(group: str) -> tuple[int, str]:
+            """Sort groups as kube-apiserver does: kubectl takes the first one that has a resource by a
+            name."""
+            return -GROUP_PRIORITIES.get(group, importance.get(group, 0)), group
+
+        def rank(group: str, version: str) -> tuple[int, tuple[int, int, int]]:
+            return by_group[group][version], version_priority(version)
+
         return {
-            name: sorted(by_group[name], key=version_priority, reverse=True)
-            for name in sorted(by_group, key=_group_priority)
+            name: sorted(by_group[name], key=partial(rank, name), reverse=True)
+            for name in sorted(by_group, key=order)
         }
 
     def _of(self, group: str, version: str) -> list[Resource]:
@@ -125,20 +170,20 @@ class Discovery:
         return sorted(served, key=lambda resource: resource.plural)
 
     def _group_discovery(self, name: str, versions: list[str]) -> Tree:
+        remotes = {one.version: one.resources for one in self._remotes if one.group == name}
         served = [
             {
                 "version": version,
-                "resources": [_aggregated_resource(one) for one in self._of(name, version)],
-                "freshness": "Current",
+                "resources": (
+                    _aggregated_entries(name, version, remotes[version] or ())
+                    if version in remotes
+                    else [_aggregated_resource(one) for one in self._of(name, version)]
+                ),
+                "freshness": "Stale" if remotes.get(version, ()) is None else "Current",
             }
             for version in versions
         ]
         return {"metadata": {"name": name} if name else {}, "versions": served}
-
-
-def _group_priority(name: str) -> tuple[int, str]:
-    """Sort groups as kube-apiserver does: kubectl takes the first one that has a resource by a name."""
-    return -GROUP_PRIORITIES.get(name, 0), name
 
 
 def _verbs(resource: Resource) -> list[str]:
@@ -221,6 +266,34 @@ def _aggregated_resource(resource: Resource) -> Tree:
             for sub in resource.subresources.values()
         ]
     return entry
+
+
+def _aggregated_entries(group: str, version: str, entries: Iterable[Tree]) -> list[Tree]:
+    """Return the entries of an APIResourceList in the form of aggregated discovery."""
+    resources: dict[str, Tree] = {}
+    parts: list[tuple[str, Tree]] = []
+    for entry in entries:
+        kind = {
+            "group": entry.get("group") or group,
+            "version": entry.get("version") or version,
+            "kind": entry["kind"],
+        }
+        name, _, part = entry["name"].partition("/")
+        if part:
+            parts.append((name, {"subresource": part, "responseKind": kind, "verbs": entry["verbs"]}))
+            continue
+        resources[name] = {
+            "resource": name,
+            "responseKind": kind,
+            "scope": "Namespaced" if entry["namespaced"] else "Cluster",
+            "singularResource": entry.get("singularName", ""),
+            "verbs": entry["verbs"],
+            **{key: entry[key] for key in ("shortNames", "categories") if entry.get(key)},
+        }
+    for name, part in parts:
+        if name in resources:
+            resources[name].setdefault("subresources", []).append(part)
+    return list(resources.values())
 
 
 def _kind(resource: Resource, kind: GroupVersionKind) -> Tree:

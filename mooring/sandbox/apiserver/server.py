@@ -16,6 +16,8 @@ from pathlib import Path
 from mooring.sandbox.apiserver.accounts import issue_for_pod
 from mooring.sandbox.apiserver.admission.plugins import default_admission
 from mooring.sandbox.apiserver.admission.policy_types import type_warnings
+from mooring.sandbox.apiserver.aggregation.availability import Availability
+from mooring.sandbox.apiserver.aggregation.remotes import Remotes
 from mooring.sandbox.apiserver.bootstrap import (
     bootstrap,
     bootstrap_roles,
@@ -26,6 +28,7 @@ from mooring.sandbox.apiserver.builtin import builtin_registry
 from mooring.sandbox.apiserver.context.api import Api
 from mooring.sandbox.apiserver.custom.serving import serve_definitions
 from mooring.sandbox.apiserver.http.identity import (
+    front_proxy_identity,
     kept_certificates,
     kept_token,
     kubeconfig_path,
@@ -85,6 +88,8 @@ class EmbeddedServer:
         self._directory: Path | None = None
         self._server: HttpServer | None = None
         self._serving: asyncio.Task[None] | None = None
+        self._checking: asyncio.Task[None] | None = None
+        """Finds out which other API servers are available."""
         self.token = new_token()
         self.authority = b""
         """The CA certificate of the server in PEM, once it listens."""
@@ -136,7 +141,8 @@ class EmbeddedServer:
         self.authority, self.signer = certificates.authority, certificates.signer
         identity = FixedIdentity(make_context(certificates.pair, client_authorities=self.authority))
         version = version_info()
-        service = ApiService(self.api, version, self.pages)
+        remotes, proxy = Remotes(self.api), front_proxy_identity(directory, self.signer)
+        service = ApiService(self.api, version, self.pages, remotes, proxy)
         listener = self._open_listener(directory)
         self._server = HttpServer(service, listener, identity, api_limits())
         host, port = listener.getsockname()[:2]
@@ -146,6 +152,7 @@ class EmbeddedServer:
         publish_authority(self.api, self.authority)
         write_kubeconfig(kubeconfig_path(directory), self.url, self.token, self.authority)
         self._serving = asyncio.create_task(self._server.run())
+        self._checking = asyncio.create_task(Availability(self.api, remotes, proxy).run())
 
     def _open_listener(self, directory: Path) -> socket.socket:
         """Listen on the given port, else on the one used last, else on a free one."""
@@ -184,6 +191,9 @@ class EmbeddedServer:
     async def stop(self) -> None:
         """End all requests, close the store, and remove temporary files."""
         self.api.store.close()
+        if self._checking is not None:
+            self._checking.cancel()
+            await asyncio.wait({self._checking})
         if self._server is not None and self._serving is not None:
             self._serving.cancel()
             await asyncio.wait({self._serving})
@@ -193,7 +203,7 @@ class EmbeddedServer:
     def _forget(self) -> None:
         if self._directory is not None and self._data_dir is None:
             shutil.rmtree(self._directory, ignore_errors=True)
-        self._directory = self._server = self._serving = None
+        self._directory = self._server = self._serving = self._checking = None
 
     async def __aenter__(self) -> EmbeddedServer:
         await self.start()

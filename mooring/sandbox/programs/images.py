@@ -93,6 +93,7 @@ _IMAGES: Final = {
     ),
     "nonroot": Image(user=1234, unknown=0),
     "resource-consumer": Image(command=("/consumer",), unknown=0),
+    "sample-apiserver": Image(command=("sample-apiserver",), unknown=0),
     "nonewprivs": Image(command=("nnp",), unknown=0),
     "nautilus": _update_demo("nautilus"),
     "kitten": _update_demo("kitten"),

@@ -49,6 +49,8 @@ def sources(root: Path) -> Iterator[tuple[str, Path]]:
     definitions = staging / "apiextensions-apiserver" / "pkg" / "apis" / "apiextensions" / "v1"
     for file in ("types.go", "types_jsonschema.go"):
         yield "apiextensions_v1", definitions / file
+    aggregator = staging / "kube-aggregator" / "pkg" / "apis" / "apiregistration" / "v1"
+    yield "apiregistration_v1", aggregator / "types.go"
     yield "meta_v1", staging / "apimachinery" / "pkg" / "apis" / "meta" / "v1" / "types.go"
 
 

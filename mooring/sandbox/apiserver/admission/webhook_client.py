@@ -67,7 +67,7 @@ async def call_webhook(api: Api, call: Call) -> Reply:
     except TimeoutError:
         return Reply({}, uid, f'failed to call webhook: Post "{target.url}": context deadline exceeded')
     except (OSError, ValueError) as error:
-        why = f'Post "{target.url}": {_describe(error, target.route)}'
+        why = f'Post "{target.url}": {describe_failure(error, target.route)}'
         return Reply({}, uid, f"failed to call webhook: {why}")
 
 
@@ -191,7 +191,7 @@ def _refusal(response: Response, tree: Any) -> str:
     return f'an error on the server ("{text or "unknown"}") has prevented the request from succeeding'
 
 
-def _describe(error: Exception, route: Route) -> str:
+def describe_failure(error: Exception, route: Route) -> str:
     """Describe why there is no answer, as Go does where it is common."""
     where = f"[{route.host}]" if ":" in route.host else route.host
     if isinstance(error, ssl.SSLCertVerificationError):

@@ -8,13 +8,21 @@ import ipaddress
 import secrets
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
+from typing import Final
 
 import yaml
 from cryptography import x509
+from cryptography.hazmat.primitives import hashes, serialization
+from cryptography.hazmat.primitives.asymmetric import ec
+from cryptography.x509.oid import NameOID
 
+from mooring.sandbox.apiserver.aggregation.upstream import FRONT_PROXY, Identity
 from mooring.sandbox.apiserver.http.kubeconfig import write_private
-from mooring.serving.certificates import Certificates, make_certificates
+from mooring.serving.certificates import Certificates, KeyPair, make_certificates
+from mooring.serving.signing import sign_request
 
+_CLIENT_USAGES: Final = ("digital signature", "client auth")
+_LIFETIME: Final = timedelta(days=365)
 _TOKEN, _KUBECONFIG = "token", "kubeconfig"
 _CERTIFICATES = ("ca.crt", "server.crt", "server.key", "ca.key")
 _MIN_TOKEN_LENGTH = 32
@@ -46,6 +54,20 @@ def kept_certificates(directory: Path, host: str) -> Certificates:
     for name, data in zip(_CERTIFICATES, made, strict=True):
         write_private(directory / name, data)
     return made
+
+
+def front_proxy_identity(directory: Path, signer: KeyPair) -> Identity:
+    """Return the certificate that extension API servers know this server by."""
+    key = ec.generate_private_key(ec.SECP256R1())
+    subject = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, FRONT_PROXY)])
+    request = x509.CertificateSigningRequestBuilder().subject_name(subject).sign(key, hashes.SHA256())
+    pem = serialization.Encoding.PEM
+    certificate = sign_request(signer, request.public_bytes(pem), _CLIENT_USAGES, _LIFETIME)
+    kept = serialization.PrivateFormat.PKCS8, serialization.NoEncryption()
+    paths = [directory / f"{FRONT_PROXY}.{suffix}" for suffix in ("crt", "key")]
+    for path, data in zip(paths, (certificate, key.private_bytes(pem, *kept)), strict=True):
+        write_private(path, data)
+    return Identity(*map(str, paths))
 
 
 def _is_valid(certificate: x509.Certificate, host: str) -> bool:

@@ -7,6 +7,7 @@ from email.utils import formatdate
 from typing import Final, NamedTuple
 
 from mooring.sandbox.apiserver.http.negotiation import accepts_json
+from mooring.sandbox.apiserver.objects import Tree
 from mooring.sandbox.apiserver.openapi.documents import OpenAPI
 from mooring.sandbox.apiserver.openapi.v2_protobuf import MEDIA_TYPE as PROTOBUF_V2
 
@@ -30,13 +31,20 @@ _NOT_ACCEPTABLE: Final = Reply(406, [_NOT_CACHED, _VARY])
 
 
 def openapi_reply(
-    openapi: OpenAPI, path: str, params: Mapping[str, list[str]], accept: str, cached: str, now: float
+    openapi: OpenAPI,
+    path: str,
+    params: Mapping[str, list[str]],
+    accept: str,
+    cached: str,
+    now: float,
+    remote: Mapping[str, Tree],
 ) -> Reply:
-    """Return the answer to a path below /openapi; `cached` is the entity tag of what the client has."""
+    """Return the answer to a path below /openapi; `cached` is the entity tag of what the client has, and
+    `remote` the entries of other servers in the index."""
     if path == "/openapi/v2":
         return _v2(openapi, accept, cached)
     if path.rstrip("/") == "/openapi/v3":
-        return Reply(200, [_JSON, _NOT_CACHED], openapi.index())
+        return Reply(200, [_JSON, _NOT_CACHED], openapi.index(remote))
     if path.startswith("/openapi/v3/"):
         hash = (params.get("hash") or [""])[0]
         return _v3(openapi, path.removeprefix("/openapi/v3/"), hash, accept, cached, now)

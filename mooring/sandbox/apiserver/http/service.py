@@ -8,13 +8,15 @@ import re
 import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from itertools import accumulate
 from typing import TypeVar, TypeVarTuple, Unpack
 from urllib.parse import quote
 
 from mooring.client.api_errors import ApiError
 from mooring.sandbox.apiserver.accounts import user_of
+from mooring.sandbox.apiserver.aggregation.remotes import Remote, Remotes
+from mooring.sandbox.apiserver.aggregation.upstream import Identity
 from mooring.sandbox.apiserver.answering import answer_request
 from mooring.sandbox.apiserver.authorization.flows import Flows
 from mooring.sandbox.apiserver.authorization.rules import Attributes
@@ -29,6 +31,7 @@ from mooring.sandbox.apiserver.errors import (
     too_many_requests,
     unauthorized,
 )
+from mooring.sandbox.apiserver.http.aggregated import attributes_of_path, forward, is_watch, read
 from mooring.sandbox.apiserver.http.attaching import serve_attachment
 from mooring.sandbox.apiserver.http.gate import acting, attributes_of
 from mooring.sandbox.apiserver.http.health_checks import health_checks
@@ -102,11 +105,20 @@ class ApiService:
     """One API over HTTP for clients with a token, and `pages`: handlers of others in this process by path.
     A path that ends in a slash stands for all below it."""
 
-    def __init__(self, api: Api, version: dict[str, str], pages: Mapping[str, Handler] | None = None) -> None:
+    def __init__(
+        self,
+        api: Api,
+        version: dict[str, str],
+        pages: Mapping[str, Handler] | None = None,
+        remotes: Remotes | None = None,
+        identity: Identity | None = None,
+    ) -> None:
         self._api = api
+        self._remotes = remotes or Remotes(api)
+        self._identity = identity
         self._pages = {} if pages is None else pages
         self._version = encode_json(version)
-        self._discovery = Discovery(api.registry)
+        self._discovery = Discovery(api.registry, self._remotes)
         self._openapi = OpenAPI(api.registry, version["gitVersion"])
         self._describing = asyncio.Lock()
         """Held by the request whose document is made in a thread."""
@@ -138,6 +150,10 @@ class ApiService:
             await exchange.send(await check(PageRequest("GET", path, _params(exchange))))
             return
         user = acting(self._api, self._authenticate(exchange), exchange.headers)
+        remote = self._remotes.find(path)
+        if remote is not None:
+            await self._answer_remotely(exchange, user, remote)
+            return
         if names_objects(path):
             await self._answer_api(exchange, user)
             return
@@ -150,7 +166,11 @@ class ApiService:
         elif path.startswith(("/api/", "/apis/")) or path in ("/api", "/apis"):
             await self._answer_discovery(exchange)
         elif path.startswith("/openapi/"):
-            await self._answer_openapi(exchange)
+            remote = self._remotes.find(path.removeprefix("/openapi/v3"))
+            if remote is not None and remote.openapi is not None:
+                await self._answer_remote_openapi(exchange, user, remote)
+            else:
+                await self._answer_openapi(exchange)
         elif path in ("/metrics", "/metrics/slis"):
             metrics = self._metrics if path == "/metrics" else await self._check_health()
             body, media = encode(metrics, exchange.header(b"accept"))
@@ -159,6 +179,34 @@ class ApiService:
             await exchange.send(await page(PageRequest("GET", path, _params(exchange))))
         else:
             await _send_text(exchange, 404, "404 page not found\n")
+
+    async def _answer_remotely(self, exchange: Exchange, user: User, remote: Remote) -> None:
+        """Have the server behind an APIService answer."""
+        params = _params(exchange)
+        watch = is_watch(exchange.path, params)
+        if names_objects(exchange.path):
+            self._authorize(exchange, user, attributes_of_path(exchange.method, exchange.path, watch=watch))
+        else:
+            self._authorize(exchange, user, Attributes(exchange.method.lower(), path=exchange.path))
+        if not remote.is_available:
+            await _send_text(exchange, 503, "service unavailable\n")
+            return
+        body = b"" if exchange.method == "GET" else await _body(exchange)
+        answer = await forward(self._api, exchange, remote, user, body, self._identity)
+        if not watch:
+            await exchange.send_whole(answer.status, answer.headers, await read(answer))
+            return
+        with self._counted_stream(exchange, user.name) as gone:
+            gone.add_done_callback(lambda _: answer.close())
+            await exchange.start(answer.status, answer.headers)
+            with suppress(OSError, ValueError):  # the watch ends where the connection does
+                async for part in answer.parts:
+                    await exchange.part(part)
+            await exchange.end()
+
+    async def _answer_remote_openapi(self, exchange: Exchange, user: User, remote: Remote) -> None:
+        answer = await forward(self._api, exchange, remote, user, b"", self._identity)
+        await exchange.send_whole(answer.status, answer.headers, await read(answer))
 
     async def _check_health(self) -> HealthRecord:
         """Run the checks, as no kubelet probes this server, and return all results so far."""
@@ -265,9 +313,10 @@ class ApiService:
     async def _answer_openapi(self, exchange: Exchange) -> None:
         accept, cached = exchange.header(b"accept"), exchange.header(b"if-none-match")
         params, now = _params(exchange), self._api.clock()
+        remote = {one.path[1:]: one.openapi for one in self._remotes.all() if one.openapi is not None}
         async with self._describing:
             reply = await asyncio.to_thread(
-                openapi_reply, self._openapi, exchange.path, params, accept, cached, now
+                openapi_reply, self._openapi, exchange.path, params, accept, cached, now, remote
             )
         await exchange.send_whole(*reply)
 

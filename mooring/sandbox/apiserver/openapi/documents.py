@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Mapping
 from functools import cached_property
+from types import MappingProxyType
 from typing import NamedTuple
 
 from mooring.sandbox.apiserver.context.resource import Registry, Resource
@@ -48,13 +50,14 @@ class OpenAPI:
         """Return the resources of each v3 document, by its path."""
         self._swagger: _Swagger | None = None
 
-    def index(self) -> bytes:
-        """Return the index of v3 documents; their addresses change with their content."""
-        paths = {
+    def index(self, remote: Mapping[str, Tree] = MappingProxyType({})) -> bytes:
+        """Return the index of v3 documents, with those of other servers; their addresses change with their
+        content."""
+        paths: Tree = {
             path: {"serverRelativeURL": f"/openapi/v3/{path}?hash={self._document(path, resources).hash}"}
             for path, resources in sorted(self._by_path().items())
         }
-        return encode_json({"paths": paths})
+        return encode_json({"paths": dict(sorted({**paths, **remote}.items()))})
 
     def v3(self, path: str) -> Document | None:
         """Return the document of "api/v1" or "apis/GROUP/VERSION"; None if there is none."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from mooring.sandbox.programs import agnhost, archives, consumer
+from mooring.sandbox.programs import agnhost, archives, consumer, sample_apiserver
 from mooring.sandbox.programs.commands import (
     control,
     copies,
@@ -38,6 +38,7 @@ _COMMANDS: Final[dict[str, Command]] = {
     **network.COMMANDS,
     "tar": archives.tar,
     "consumer": consumer.run,
+    sample_apiserver.IMAGE: sample_apiserver.run,
 }
 
 

@@ -1,0 +1,1 @@
+"""API aggregation: groups that other API servers serve, which APIServices with a `spec.service` name."""
