@@ -208,6 +208,8 @@ class Driver:
                     turn = await self._core.run(partial(self._attempts, room, self._allowed))
                 else:
                     turn = self._finished(Turn())
+                self._carry_out(turn.effects)
+                await self._core.rest()  # reports look things up
         except TimeoutError:
             log.warning("a scheduling attempt does not end; stopping without it")
             self._abandoned = True
@@ -215,7 +217,6 @@ class Driver:
             return Turn()
         finally:
             self._attempt_timeout = None
-        self._carry_out(turn.effects)
         for decision in turn.decisions:
             self._count(decision)
         if turn.bug is not None:

@@ -5,6 +5,8 @@ from __future__ import annotations
 import asyncio
 import logging
 import random
+import threading
+import time
 from collections.abc import Awaitable, Callable, Iterable
 from typing import Any
 
@@ -13,9 +15,10 @@ import pytest
 from mooring.api.kinds import EVENTS, NODES, PODS
 from mooring.api.objects import Pod
 from mooring.client.api_errors import ApiError
-from mooring.config import LoadedConfig
+from mooring.config import LoadedConfig, from_object
+from mooring.config.enabling import config_with
 from mooring.core.effects import EmitEvent
-from mooring.framework import CycleState, EventHint, Plugin, PodInfo, Status
+from mooring.framework import CycleState, EventHint, Nodes, Plugin, PodInfo, Status
 from mooring.framework.plugin import Plugin as AnyPlugin
 from mooring.process.driver import AHEAD, GRACE
 from mooring.testing import make_node, make_pod
@@ -133,6 +136,36 @@ class TestScheduling:
             assert 40 <= len(it.decisions) <= 50
 
         driving(scenario, pod("p", cpu="16"))
+
+    def test_they_are_told_about_while_nothing_changes(self) -> None:
+        begun, let_go = threading.Event(), threading.Event()
+
+        class Slow(Plugin):
+            name = "Slow"
+
+            def pre_filter(self, state: CycleState, pod: PodInfo, nodes: Nodes) -> None:
+                begun.set()
+                assert let_go.wait(10)
+
+        async def scenario(it: Driven) -> int:
+            def reports() -> int:
+                time.sleep(0.03)  # longer than the event loop waits
+                return len(it.decisions)
+
+            await asyncio.to_thread(begun.wait)
+            question = asyncio.create_task(it.driver.ask(reports))  # follows the attempt at once
+            await asyncio.sleep(0)
+            let_go.set()
+            told_during_question = await question
+            while not it.decisions:
+                await asyncio.sleep(0.001)
+            return told_during_question
+
+        async def main() -> int:
+            async with driven(pod("p"), plugins=[Slow], config=from_object(config_with([Slow]))) as it:
+                return await scenario(it)
+
+        assert asyncio.run(main()) == 0
 
 
 class TestAhead:
