@@ -7,12 +7,12 @@ the rows by value id; a row without the label has id -1, which is the table's la
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 import numpy.typing as npt
 
-from mooring.api.objects import NodeSelector, NodeSelectorTerm
+from mooring.api.objects import Node, NodeSelector, NodeSelectorTerm
 from mooring.api.selectors import (
     DOES_NOT_EXIST,
     EXISTS,
@@ -91,20 +91,62 @@ def match_node_selector(nodes: Nodes, selector: NodeSelector | None) -> BoolArra
 
 def match_required(nodes: Nodes, shape: Shape) -> BoolArray:
     """Which rows satisfy the pod's nodeSelector and its required node affinity."""
-    labels, terms = _required_of(shape)
-    matched = match_labels(nodes, labels)
-    return matched if terms is None else matched & match_any(nodes, terms)
+    required = _required_of(shape)
+    matched = match_labels(nodes, required.labels)
+    return matched if required.terms is None else matched & match_any(nodes, required.terms)
 
 
-def _required_of(shape: Shape) -> tuple[Mapping[str, str], Sequence[NodeTerm] | None]:
-    """What the pod requires of nodes, compiled once per shape; None: no required node affinity."""
-    required: tuple[Mapping[str, str], Sequence[NodeTerm] | None] | None = shape.derived.get(_required_of)
+def required_matches(shape: Shape, node: Node) -> bool:
+    """Whether a node object satisfies the pod's nodeSelector and its required node affinity."""
+    required, name, labels = _required_of(shape), node.name, node.metadata.labels
+    if required.names is not None and name not in required.names:
+        return False
+    if any(labels.get(key) != value for key, value in required.labels.items()):
+        return False
+    return required.terms is None or any(term.matches(labels, name) for term in required.terms)
+
+
+def named_nodes(shape: Shape) -> frozenset[str] | None:
+    """The only nodes that can match because every required term names its own; None where some term does
+    not."""
+    return _required_of(shape).names
+
+
+class _Required(NamedTuple):
+    """What a pod requires of nodes, compiled."""
+
+    labels: Mapping[str, str]
+    terms: Sequence[NodeTerm] | None  # None: no required node affinity
+    names: frozenset[str] | None  # of the nodes that the terms name, if each of them does
+
+
+def _required_of(shape: Shape) -> _Required:
+    required: _Required | None = shape.derived.get(_required_of)
     if required is None:
         affinity = shape.spec.affinity.node_affinity if shape.spec.affinity is not None else None
         selector = affinity.required if affinity is not None else None
-        terms = None if selector is None else [compile_node_term(t) for t in selector.node_selector_terms]
-        required = shape.derived[_required_of] = (shape.spec.node_selector or {}, terms)
+        labels = shape.spec.node_selector or {}
+        if selector is None:
+            required = _Required(labels, None, None)
+        else:
+            terms = [compile_node_term(term) for term in selector.node_selector_terms]
+            required = _Required(labels, terms, _named_nodes(selector.node_selector_terms))
+        shape.derived[_required_of] = required
     return required
+
+
+def _named_nodes(terms: Sequence[NodeSelectorTerm]) -> frozenset[str] | None:
+    named: set[str] = set()
+    for term in terms:
+        lists = [
+            frozenset(field.values)
+            for field in term.match_fields
+            if field.key == _NAME_FIELD and field.operator == IN
+        ]
+        if not lists:
+            return None
+        named |= lists[0].intersection(*lists[1:])
+    return frozenset(named) if terms else None
 
 
 def _all(nodes: Nodes, parts: Sequence[BoolArray]) -> BoolArray:

@@ -8,13 +8,11 @@ from typing import NamedTuple
 import numpy as np
 
 from mooring.api import objects
-from mooring.api.objects import Node, NodeSelectorTerm, PodSpec, PreferredSchedulingTerm
+from mooring.api.objects import Node, PodSpec, PreferredSchedulingTerm
 from mooring.api.selectors import (
-    IN,
     NodeTerm,
     SelectorError,
     compile_node_term,
-    node_selector_matches,
     parse_node_term,
     parse_problem,
 )
@@ -24,11 +22,17 @@ from mooring.framework.events import Action, EventHint, Hint, Resource, requeue_
 from mooring.framework.handle import Handle
 from mooring.framework.nodes import IntArray, Nodes, Verdicts
 from mooring.framework.plugin import Plugin, PreFilterResult
-from mooring.framework.pod import PodInfo
+from mooring.framework.pod import PodInfo, Shape
 from mooring.framework.status import Status, error, skip, unresolvable
 from mooring.plugins.args import NodeAffinityArgs
 from mooring.plugins.arithmetic import default_normalize
-from mooring.plugins.matching import match_any, match_compiled, match_required
+from mooring.plugins.matching import (
+    match_any,
+    match_compiled,
+    match_required,
+    named_nodes,
+    required_matches,
+)
 
 
 class Preference(NamedTuple):
@@ -67,7 +71,7 @@ class NodeAffinity(Plugin[NodeAffinityArgs]):
         required = _affinity(pod.spec).required
         if required is None and pod.spec.node_selector is None and self._added_required is None:
             return skip(shape=True)
-        names = None if required is None else _named_nodes(required.node_selector_terms)
+        names = named_nodes(pod.shape)
         if names is None:
             return None
         return PreFilterResult(names) if names else unresolvable(self.CONFLICT)
@@ -115,10 +119,10 @@ class NodeAffinity(Plugin[NodeAffinityArgs]):
         added = self._added_required
         if added is not None and not any(term.matches(new.metadata.labels, new.name) for term in added):
             return Hint.SKIP
-        if not _matches(pod.spec, new):
+        if not required_matches(pod.shape, new):
             # What an invalid term would match is unknown: kube-scheduler retries.
-            return Hint.QUEUE if _selected(pod.spec, new) and _unreadable(pod.spec) else Hint.SKIP
-        return Hint.QUEUE if old is None or not _matches(pod.spec, old) else Hint.SKIP
+            return Hint.QUEUE if _selected(pod.spec, new) and _is_unreadable(pod.shape) else Hint.SKIP
+        return Hint.QUEUE if old is None or not required_matches(pod.shape, old) else Hint.SKIP
 
 
 def _affinity(spec: PodSpec) -> objects.NodeAffinity:
@@ -138,29 +142,7 @@ def _preferences(terms: Iterable[PreferredSchedulingTerm]) -> list[Preference]:
     ]
 
 
-def _named_nodes(terms: Sequence[NodeSelectorTerm]) -> frozenset[str] | None:
-    """The only nodes that can match because every term names its own; None where some term does not."""
-    named: set[str] = set()
-    for term in terms:
-        lists = [
-            frozenset(field.values)
-            for field in term.match_fields
-            if field.key == "metadata.name" and field.operator == IN
-        ]
-        if not lists:
-            return None
-        named |= lists[0].intersection(*lists[1:])
-    return frozenset(named) if terms else None
-
-
 # ---- one node at a time, for events
-
-
-def _matches(spec: PodSpec, node: Node) -> bool:
-    required = _affinity(spec).required
-    if not _selected(spec, node):
-        return False
-    return required is None or node_selector_matches(required, node.metadata.labels, node.name)
 
 
 def _selected(spec: PodSpec, node: Node) -> bool:
@@ -169,6 +151,11 @@ def _selected(spec: PodSpec, node: Node) -> bool:
     return all(labels.get(key) == value for key, value in (spec.node_selector or {}).items())
 
 
-def _unreadable(spec: PodSpec) -> bool:
-    required = _affinity(spec).required
-    return required is not None and any(parse_problem(term) for term in required.node_selector_terms)
+def _is_unreadable(shape: Shape) -> bool:
+    """Whether a required term does not parse."""
+    answer: bool | None = shape.derived.get(_is_unreadable)
+    if answer is None:
+        required = _affinity(shape.spec).required
+        terms = () if required is None else required.node_selector_terms
+        answer = shape.derived[_is_unreadable] = any(parse_problem(term) for term in terms)
+    return answer

@@ -24,6 +24,7 @@ from mooring.client.parallel import DaemonThreads
 log = logging.getLogger("mooring.scheduler")
 
 T = TypeVar("T")
+PATIENCE_WITH_CHANGES = 0.008  # seconds
 Ask = Callable[[Callable[[], Any]], Awaitable[Any]]  # `run`, or `at_once` where there is no thread
 
 
@@ -40,7 +41,7 @@ class Workplace(Protocol):
 
     async def run(self, work: Callable[[], T]) -> T: ...
 
-    def do(self, change: Callable[[], None]) -> None: ...
+    def do(self, change: Callable[[], None], *, may_take_long: bool = False) -> None: ...
 
     async def rest(self) -> None: ...
 
@@ -55,7 +56,7 @@ class InPlace:
     async def run(self, work: Callable[[], T]) -> T:
         return work()
 
-    def do(self, change: Callable[[], None]) -> None:
+    def do(self, change: Callable[[], None], *, may_take_long: bool = False) -> None:
         change()
 
     async def rest(self) -> None:
@@ -66,16 +67,11 @@ class InPlace:
 
 
 class Aside:
-    """One thread for the core. The event loop waits for it for `patience` seconds, and then goes on.
+    """One thread for the core. The event loop waits for it for `patience` seconds, and then goes on."""
 
-    Changes are made in place where they run nothing but the core's own code. With `changes`, they are made in
-    the thread as well, and waited for for so many seconds.
-    """
-
-    def __init__(self, patience: float = 0.0, changes: float | None = None) -> None:
+    def __init__(self, patience: float = 0.0) -> None:
         self._thread = DaemonThreads(1, "mooring-core")
         self._patience = patience
-        self._changes = changes
         self._busy = False
         self._held: deque[Callable[[], None]] = deque()
         self._turns: deque[asyncio.Future[None]] = deque()
@@ -110,14 +106,14 @@ class Aside:
         future.add_done_callback(self._done)
         return await asyncio.shield(future)
 
-    def do(self, change: Callable[[], None]) -> None:
-        """Change the core now, or as soon as it is at rest."""
+    def do(self, change: Callable[[], None], *, may_take_long: bool = False) -> None:
+        """Change the core now, or as soon as it is at rest. What may take long is done in the thread, too."""
         if self._busy:
             self._held.append(change)
-        elif self._changes is None:
-            change()
+        elif may_take_long:
+            self._do_aside(change)
         else:
-            self._do_aside(change, self._changes)
+            change()
 
     async def rest(self) -> None:
         """Wait until the core is at rest, or closed."""
@@ -132,10 +128,10 @@ class Aside:
         self._is_closed = True
         self._wake_resting()
 
-    def _do_aside(self, change: Callable[[], None], patience: float) -> None:
+    def _do_aside(self, change: Callable[[], None]) -> None:
         self._busy = True
         begun = self._thread.submit(change)
-        if _ends(begun, patience):
+        if _ends(begun, PATIENCE_WITH_CHANGES):
             self._release()
             begun.result()
         else:

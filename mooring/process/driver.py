@@ -45,6 +45,7 @@ AHEAD = 128  # pods that may be on their way to the API server
 STEP = 16  # pods for which there has to be room before the next turn, so that turns are worth their cost
 TURN = 0.004  # seconds of scheduling before others get a word in
 BUG_PAUSE = 1.0  # seconds after a bug, so that it does not flood the log
+MANY = 100  # pods that wait: what happens to them takes long from here on
 GRACE = 15.0  # seconds for what is on its way when the driver is stopped
 LAST_ATTEMPT = 1.0  # seconds for an attempt that is under way then
 
@@ -109,19 +110,27 @@ class Driver:
         virtual = isinstance(asyncio.get_running_loop(), VirtualTimeLoop)
         if virtual and not self.scheduler.extenders:
             return InPlace()
-        return Aside(2 * self._seconds, changes=2 * TURN if self._may_block else None)
+        return Aside(2 * self._seconds)
+
+    @property
+    def _takes_long(self) -> bool:
+        """Whether changes may take long: each may be compared with all pods that wait."""
+        return self._may_block or self.scheduler.queue.parked > MANY
+
+    def _do(self, change: Callable[[], None]) -> None:
+        self._core.do(change, may_take_long=self._takes_long)
 
     # ---- events in: the sink of the informers
 
     def apply(self, obj: KubeObject) -> None:
-        if self._core.busy or self._may_block:
-            self._core.do(partial(self.scheduler.apply, obj))
+        if self._core.busy or self._takes_long:
+            self._do(partial(self.scheduler.apply, obj))
         else:
             self.scheduler.apply(obj)
         self._changed()
 
     def delete(self, obj: KubeObject) -> None:
-        self._core.do(partial(self.scheduler.delete, obj))
+        self._do(partial(self.scheduler.delete, obj))
         self._changed()
 
     def _changed(self) -> None:
@@ -204,7 +213,7 @@ class Driver:
         room = room if room >= least_room else 0
         try:
             async with asyncio.timeout(None) as self._attempt_timeout:
-                if self._core.busy or self._may_block or self._has_work(room):
+                if self._core.busy or self._takes_long or self._has_work(room):
                     turn = await self._core.run(partial(self._attempts, room, self._allowed))
                 else:
                     turn = self._finished(Turn())
@@ -328,9 +337,9 @@ class Driver:
             status = await at_rest(cycle.prepare(), self._core)
         except asyncio.CancelledError:
             stopping = Status(Code.ERROR, "the scheduler is stopping")
-            self._core.do(partial(self.scheduler.bindings.groups.prepared, cycle, stopping))
+            self._do(partial(self.scheduler.bindings.groups.prepared, cycle, stopping))
             raise
-        self._core.do(partial(self.scheduler.bindings.groups.prepared, cycle, status))
+        self._do(partial(self.scheduler.bindings.groups.prepared, cycle, status))
 
     async def _bind(self, cycle: BindingCycle) -> None:
         try:
@@ -339,10 +348,10 @@ class Driver:
             status = await at_rest(cycle.run(), self._core)
         except asyncio.CancelledError:
             stopping = Status(Code.ERROR, "the scheduler is stopping")
-            self._core.do(partial(self.scheduler.bindings.finished, cycle, stopping))
+            self._do(partial(self.scheduler.bindings.finished, cycle, stopping))
             raise
         elsewhere = isinstance(status.exception, BoundElsewhereError)
-        self._core.do(partial(self.scheduler.bindings.finished, cycle, status, bound_elsewhere=elsewhere))
+        self._do(partial(self.scheduler.bindings.finished, cycle, status, bound_elsewhere=elsewhere))
         pod, node_name = cycle.pod.key, cycle.node_name
         if status.ok:
             verbose(
@@ -374,7 +383,7 @@ class Driver:
                 self._emit(effect.event)
         except ClusterError as failure:
             if isinstance(failure, ApiError) and (failure.not_found or failure.conflict):
-                self._core.do(partial(self.scheduler.evictions.done, victim.uid))
+                self._do(partial(self.scheduler.evictions.done, victim.uid))
             else:
                 preemptor = effect.preemptor
                 failed(log, "Failed to preempt pod", pod=victim.key, preemptor=preemptor.key, err=failure)
@@ -383,7 +392,7 @@ class Driver:
                 )
 
     def _eviction_failed(self, preemptor: PodInfo) -> None:
-        self._core.do(partial(self.scheduler.evictions.failed, preemptor))
+        self._do(partial(self.scheduler.evictions.failed, preemptor))
         self._wake.set()
 
 

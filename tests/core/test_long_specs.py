@@ -172,3 +172,11 @@ def _budget(name: str, spec: Spec) -> KubeObject:
     metadata = {"name": name, "namespace": "default"}
     budget = {"kind": "PodDisruptionBudget", "metadata": metadata, "spec": spec}
     return from_dict({"apiVersion": "policy/v1", **budget})
+
+
+def test_node_events_are_not_compared_with_every_name_that_a_pod_gives() -> None:
+    here = cluster()
+    here.apply(pod("long", spec=LONG_SPECS["named nodes"](SIZE)))
+    here.run()
+    here.apply(make_node("n1", labels={"a": "b"}))
+    assert count_calls(lambda: here.apply(make_node("n1", labels={"a": "c"}))) < SIZE

@@ -105,18 +105,18 @@ def test_a_change_may_take_long_too(caplog: pytest.LogCaptureFixture) -> None:
         raise ObjectError("Node", "n", text)
 
     async def story() -> None:
-        aside = Aside(0.005, changes=0.005)
+        aside = Aside(0.005)
         with pytest.raises(ObjectError):  # the caller's own where it is made at once
-            aside.do(partial(fail, "cpu"))
+            aside.do(partial(fail, "cpu"), may_take_long=True)
         work = Work("change", order)
-        aside.do(work)  # type: ignore[arg-type]
+        aside.do(work, may_take_long=True)  # type: ignore[arg-type]
         aside.do(lambda: order.append("after it"))
         aside.do(partial(fail, "memory"))
         assert aside.busy
         work.let_go.set()
         await aside.rest()
         slow = Work("slow failure", order)
-        aside.do(lambda: fail(f"pods of {slow()}"))
+        aside.do(lambda: fail(f"pods of {slow()}"), may_take_long=True)
         slow.let_go.set()
         await aside.rest()
         aside.close()

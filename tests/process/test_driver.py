@@ -20,6 +20,7 @@ from mooring.config.enabling import config_with
 from mooring.core.effects import EmitEvent
 from mooring.framework import CycleState, EventHint, Nodes, Plugin, PodInfo, Status
 from mooring.framework.plugin import Plugin as AnyPlugin
+from mooring.process import driver as drivers
 from mooring.process.driver import AHEAD, GRACE
 from mooring.testing import make_node, make_pod
 from tests.client import virtual_time
@@ -166,6 +167,28 @@ class TestScheduling:
                 return await scenario(it)
 
         assert asyncio.run(main()) == 0
+
+    def test_changes_are_compared_with_many_waiting_pods_in_the_thread(
+        self, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setattr(drivers, "MANY", 1)
+        threads: list[str] = []
+
+        async def main() -> None:
+            async with driven(*(pod(name, cpu="9") for name in "abc")) as it:
+                while it.scheduler.queue.parked < 3:
+                    await asyncio.sleep(0.001)
+                monkeypatch.setattr(
+                    it.scheduler.queue.__class__,
+                    "move_all",
+                    lambda *args: threads.append(threading.current_thread().name),
+                )
+                it.driver.apply(make_node("n1"))
+                while not threads:
+                    await asyncio.sleep(0.001)
+
+        asyncio.run(main())
+        assert {name.rpartition("-")[0] for name in threads} == {"mooring-core"}
 
 
 class TestAhead:

@@ -463,6 +463,11 @@ class SchedulingQueue:
         """The pods that are being scheduled, first popped first."""
         return self._in_flight.pods.values()
 
+    @property
+    def parked(self) -> int:
+        """The number of pods that wait for events."""
+        return self._pool.unschedulable + self._pool.gated
+
     def counts(self) -> dict[str, int]:
         """The number of pods by queue, as the metric pending_pods has them."""
         return {
