@@ -27,6 +27,7 @@ from mooring.sandbox.programs.program import Outcome
 from mooring.sandbox.programs.specs import ContainerSpec, PortSpec
 from mooring.sandbox.programs.work import Work
 
+_LINES = 4  # of a log that are written again for a unit of work
 _ANY_ADDRESS = ("", "0.0.0.0")
 _HostPorts = dict[tuple[str, int], list[tuple[str, PortSpec]]]
 """By protocol and port of the node: containers, with their ports."""
@@ -186,6 +187,7 @@ class PodHosts:
         for load in process.loads:
             self._loads.add(life.pod.uid, one.name, load)
         if process.lines:
+            process.files.work.left -= len(one.outcome.output) // _LINES
             life.log(one, ((0.0, line) for line in process.lines), process.now)
         if process.exit is not None:
             seconds, code = process.exit

@@ -28,7 +28,8 @@ class Runs:
     then computed from their commands, as far as those say it all."""
 
     def __init__(self) -> None:
-        self._runs: OrderedDict[tuple[str, str], list[Run]] = OrderedDict()
+        self._runs: OrderedDict[tuple[str, str], list[tuple[Run, int]]] = OrderedDict()
+        """With the size of each, which is long to count."""
         self._size = 0
 
     def keep(self, uid: str, container: str, started: float, outcome: Outcome) -> None:
@@ -37,20 +38,20 @@ class Runs:
             return
         before = self._runs.pop((uid, container), [])
         run = Run(started, outcome)
-        after = [*(one for one in before if one.started != started), run][-2:]
+        after = [*(one for one in before if one[0].started != started), (run, run.size)][-2:]
         self._runs[uid, container] = after
-        self._size += sum(one.size for one in after) - sum(one.size for one in before)
+        self._size += sum(size for _, size in after) - sum(size for _, size in before)
         while self._size > MOST:
             _, dropped = self._runs.popitem(last=False)
-            self._size -= sum(one.size for one in dropped)
+            self._size -= sum(size for _, size in dropped)
 
     def find(self, uid: str, container: str, started_at: str) -> Run | None:
         """Return the run that started in a second."""
         runs = self._runs.get((uid, container), ())
-        return next((one for one in reversed(runs) if format_time(one.started) == started_at), None)
+        return next((one for one, _ in reversed(runs) if format_time(one.started) == started_at), None)
 
     def forget(self, uid: str, containers: list[str]) -> None:
         """Forget a pod."""
         for container in containers:
-            for one in self._runs.pop((uid, container), ()):
-                self._size -= one.size
+            for _, size in self._runs.pop((uid, container), ()):
+                self._size -= size

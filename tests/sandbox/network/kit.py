@@ -65,16 +65,21 @@ class Net(Nodes):
 
     def proxy(self, plural: str, name: str, target: str = "/", method: str = "GET", **query: Any) -> Reply:
         """Send a request through the API server. Raises ApiError."""
+        answer = handle(self.proxied(plural, name, target, method, **query))
+        assert isinstance(answer, ReplyAnswer)
+        return answer.reply
+
+    def proxied(
+        self, plural: str, name: str, target: str = "/", method: str = "GET", **query: Any
+    ) -> Request:
+        """Return a request through the API server."""
         api = self.server.api
         resource = api.registry.find("", "v1", plural)
         assert resource is not None
         verb = {"POST": "create", "OPTIONS": "options"}.get(method, "get")
         proxied = Query(method, target, **query)
         subresource = resource.subresources["proxy"]
-        request = Request(api, verb, resource, "default", name, USER, subresource, proxied=proxied)
-        answer = handle(request)
-        assert isinstance(answer, ReplyAnswer)
-        return answer.reply
+        return Request(api, verb, resource, "default", name, USER, subresource, proxied=proxied)
 
 
 def connected(scene: Callable[[Net], Awaitable[None]], *, nodes: list[Tree] | None = None) -> None:

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import asyncio
 from typing import Any
 from urllib.parse import quote
 
 import pytest
 
 from mooring.client.api_errors import ApiError
+from mooring.sandbox.apiserver.answering import answer_request
 from mooring.sandbox.network.backends import MOST_KEPT, Backends, Endpoint, KeptBackends
 from mooring.sandbox.network.messages import Query
 from mooring.sandbox.network.slices import SLICES
@@ -117,6 +119,19 @@ def test_servers_work_at_the_expense_of_their_client() -> None:
         assert net.proxy("pods", "web:8080", target).status == 200
         with pytest.raises(ApiError, match="i/o timeout"):
             net.proxy("pods", "web:8080", f"{target}&tries=100")
+
+    connected(scene)
+
+
+def test_others_have_their_turn_between_servers_that_clients_reach_by_proxy() -> None:
+    async def scene(net: Net) -> None:
+        await net.serve("web")
+        answering = asyncio.gather(*(answer_request(net.proxied("pods", "web:8080")) for _ in range(50)))
+        turns = 0
+        while not answering.done():
+            await asyncio.sleep(0)
+            turns += 1
+        assert turns > 50
 
     connected(scene)
 

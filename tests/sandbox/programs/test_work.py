@@ -9,6 +9,7 @@ from mooring.sandbox.programs.environment import LONGEST, read_environment
 from mooring.sandbox.programs.files import MOST_HISTORY, File, Files, Mount, Volume
 from mooring.sandbox.programs.probing import judge
 from mooring.sandbox.programs.program import Outcome, run_program
+from mooring.sandbox.programs.runs import Runs
 from mooring.sandbox.programs.sources import Sources
 from mooring.sandbox.programs.specs import ContainerSpec, EnvVar, ExecAction, Probe
 from mooring.sandbox.programs.work import Work
@@ -151,3 +152,14 @@ def test_config_maps_with_thousands_of_keys_are_mounted() -> None:
     volume = Volume()
     assert volume.replace({f"key-{number}": File("x") for number in range(5000)}, START)
     assert len(volume.list("", START)) == 5000
+
+
+def test_a_long_log_is_not_counted_again_with_each_line_of_the_next_run() -> None:
+    runs, long = Runs(), Outcome(None, output=tuple((0.0, "line\n") for _ in range(2000)))
+    runs.keep("uid", "main", START, long)
+
+    def log() -> None:
+        for _ in range(100):
+            runs.keep("uid", "main", START + 60, Outcome(None, output=((0.0, "line\n"),)))
+
+    assert count_calls(log) < 5000

@@ -14,6 +14,7 @@ from mooring.sandbox.apiserver.authorization.rbac import Rbac
 from mooring.sandbox.apiserver.context.admission import Admission
 from mooring.sandbox.apiserver.context.calls import ACTIVE, Calls
 from mooring.sandbox.apiserver.context.compaction import Compaction
+from mooring.sandbox.apiserver.context.evaluations import Evaluations
 from mooring.sandbox.apiserver.context.resource import Registry, Resource
 from mooring.sandbox.apiserver.context.turns import Turns
 from mooring.sandbox.apiserver.objects import Tree, decode_record, read_all
@@ -90,6 +91,8 @@ class Api:
         """What containers reach and serve; None without fake nodes."""
         self.servers = PodServers()
         """Where the containers of fake nodes serve."""
+        self.evaluations = Evaluations()
+        """Of what they serve and of commands in them, for clients."""
         self._random = random.Random(seed)
         self._second, self._now = -1, ""
 

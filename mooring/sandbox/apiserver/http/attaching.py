@@ -6,6 +6,7 @@ import asyncio
 from collections.abc import Callable
 from typing import Final
 
+from mooring.sandbox.apiserver.context.evaluations import Evaluator
 from mooring.sandbox.apiserver.http.channels import STDERR, STDOUT, Channels, open_channels
 from mooring.sandbox.apiserver.http.remote_command import Session
 from mooring.sandbox.apiserver.objects import Tree
@@ -20,18 +21,22 @@ _REST: Final = 20
 _SUCCESS: Final[Tree] = {"metadata": {}, "status": "Success"}
 
 
-async def serve_attachment(exchange: Exchange, answer: AttachAnswer, clock: Callable[[], float]) -> None:
+async def serve_attachment(
+    exchange: Exchange, answer: AttachAnswer, clock: Callable[[], float], evaluator: Evaluator
+) -> None:
     """Attach a client to a container. Raises ApiError if that is rejected before the connection is
     upgraded."""
     channels = await open_channels(exchange, answer.shell.streams)
-    await _Attachment(channels, answer, clock).run()
+    await _Attachment(channels, answer, clock, evaluator).run()
 
 
 class _Attachment(Session):
     """One client that is attached to a container."""
 
-    def __init__(self, channels: Channels, answer: AttachAnswer, clock: Callable[[], float]) -> None:
-        super().__init__(channels, answer.shell, clock)
+    def __init__(
+        self, channels: Channels, answer: AttachAnswer, clock: Callable[[], float], evaluator: Evaluator
+    ) -> None:
+        super().__init__(channels, answer.shell, clock, evaluator)
         self._container = answer
         self._loop = asyncio.get_running_loop()
         self._run: ContainerRun | None = None  # the one that the client is attached to
@@ -93,14 +98,20 @@ class _Attachment(Session):
             parts.append(message.data)
             size += len(message.data) + 1
             seconds = 0
-        began = self._loop.time()
+        text = b"".join(parts).decode(errors="surrogateescape")
         try:
-            if any(parts):
-                self._container.enter(b"".join(parts).decode(errors="surrogateescape"))
-            if is_end and self._container.is_closed_by_client:
-                self._container.enter(None)
-            self._follow()
+            took = await self._evaluator.run(lambda: self._enter(text, is_end=is_end))
         except NotRunningError:
             return False
-        await asyncio.sleep(_REST * (self._loop.time() - began))
+        await asyncio.sleep(_REST * took)
         return not is_end or self._container.is_closed_by_client
+
+    def _enter(self, text: str, *, is_end: bool) -> float:
+        """Pass on input, and return how many seconds its evaluation took. Raises NotRunningError."""
+        began = self._loop.time()
+        if text:
+            self._container.enter(text)
+        if is_end and self._container.is_closed_by_client:
+            self._container.enter(None)
+        self._follow()
+        return self._loop.time() - began

@@ -8,6 +8,7 @@ from collections.abc import Coroutine, Iterator, Mapping
 from contextlib import closing
 from typing import Any, Final, Protocol
 
+from mooring.sandbox.apiserver.context.evaluations import Evaluator
 from mooring.sandbox.apiserver.http.channels import accept_spdy, accept_websocket, wants_spdy
 from mooring.sandbox.apiserver.verbs.request import ForwardError, PortsAnswer
 from mooring.sandbox.programs.conversations import Conversation
@@ -26,19 +27,19 @@ _PIECE: Final = 16 * 1024  # bytes that a program takes in one turn of the loop
 _MOST_WAITING: Final = 256 * 1024  # bytes of a channel that its program has not taken
 
 
-async def forward_ports(exchange: Exchange, answer: PortsAnswer) -> None:
+async def forward_ports(exchange: Exchange, answer: PortsAnswer, evaluator: Evaluator) -> None:
     """Connect a client to ports of a pod. Raises ApiError if that is rejected before the connection is
     upgraded."""
     if wants_spdy(exchange):
         pipe, _ = accept_spdy(exchange, (_SPDY,))
-        await _Forwarding(pipe, answer).run()
+        await _Forwarding(pipe, answer, evaluator).run()
         return
     protocols = (_TUNNEL, _CHANNELS, "") if answer.ports else (_TUNNEL,)
     socket, protocol = accept_websocket(exchange, protocols)
     if protocol == _TUNNEL:
-        await _Forwarding(socket, answer).run()
+        await _Forwarding(socket, answer, evaluator).run()
     else:
-        await _forward_channels(socket, answer)
+        await _forward_channels(socket, answer, evaluator)
 
 
 class _Stream(Protocol):
@@ -51,27 +52,32 @@ class _Stream(Protocol):
     async def send(self, data: bytes) -> None: ...
 
 
-async def _converse(stream: _Stream, conversation: Conversation, answer: PortsAnswer) -> None:
+async def _converse(
+    stream: _Stream, conversation: Conversation, answer: PortsAnswer, evaluator: Evaluator
+) -> None:
     """Have a program talk to the client until one of them, or the pod, ends."""
     with closing(conversation):
-        await _talk(stream, conversation, answer)
+        await _talk(stream, conversation, answer, evaluator)
 
 
-async def _talk(stream: _Stream, conversation: Conversation, answer: PortsAnswer) -> None:
-    await _send_all(stream, conversation.receive(b""))
+async def _talk(
+    stream: _Stream, conversation: Conversation, answer: PortsAnswer, evaluator: Evaluator
+) -> None:
+    await _send_all(stream, conversation.receive(b""), evaluator)
     while not conversation.is_over:
         data = await stream.receive(_POLL)
         if data:
             for start in range(0, len(data), _PIECE):
-                await _send_all(stream, conversation.receive(data[start : start + _PIECE]))
+                await _send_all(stream, conversation.receive(data[start : start + _PIECE]), evaluator)
         elif data is not None:
-            await _send_all(stream, conversation.end())
+            await _send_all(stream, conversation.end(), evaluator)
         elif not answer.is_running():
             return
 
 
-async def _send_all(stream: _Stream, answers: Iterator[bytes]) -> None:
-    for data in answers:
+async def _send_all(stream: _Stream, answers: Iterator[bytes], evaluator: Evaluator) -> None:
+    """Send what a program answers; it is evaluated for each answer."""
+    while (data := await evaluator.run(lambda: next(answers, None))) is not None:
         await stream.send(data)
         await asyncio.sleep(0)
 
@@ -83,7 +89,8 @@ class _Forwarding:
     """One client over SPDY. It opens a pair of streams for each connection, with a number in their header
     `requestid`."""
 
-    def __init__(self, pipe: Pipe, answer: PortsAnswer) -> None:
+    def __init__(self, pipe: Pipe, answer: PortsAnswer, evaluator: Evaluator) -> None:
+        self._evaluator = evaluator
         self._connection = SpdyConnection(pipe, self)
         self._answer = answer
         self._waiting: dict[str, tuple[SpdyStream, asyncio.TimerHandle]] = {}
@@ -148,7 +155,7 @@ class _Forwarding:
             await error.finish()
             await data.reset(CANCEL)
             return
-        await _converse(data, conversation, self._answer)
+        await _converse(data, conversation, self._answer, self._evaluator)
         data.is_ignored = True  # the program is no longer there
         await data.finish()
         await error.finish()
@@ -190,11 +197,11 @@ class _Channel:
         await self._socket.send(bytes([self.number]) + data)
 
 
-async def _forward_channels(socket: WebSocket, answer: PortsAnswer) -> None:
+async def _forward_channels(socket: WebSocket, answer: PortsAnswer, evaluator: Evaluator) -> None:
     """Forward the ports that the request names: each has a channel for data and one for its error."""
     channels = [_Channel(socket, 2 * number) for number in range(len(answer.ports))]
     tasks = [
-        asyncio.create_task(_forward_channel(socket, channel, port, answer))
+        asyncio.create_task(_forward_channel(socket, channel, port, answer, evaluator))
         for channel, port in zip(channels, answer.ports, strict=True)
     ]
     everything = asyncio.gather(*tasks)
@@ -216,7 +223,9 @@ async def _pass_on(data: bytes, channel: _Channel, task: asyncio.Task[None]) -> 
         await asyncio.wait((task,), timeout=_POLL)
 
 
-async def _forward_channel(socket: WebSocket, channel: _Channel, port: int, answer: PortsAnswer) -> None:
+async def _forward_channel(
+    socket: WebSocket, channel: _Channel, port: int, answer: PortsAnswer, evaluator: Evaluator
+) -> None:
     for number in (channel.number, channel.number + 1):
         await socket.send(bytes([number]) + port.to_bytes(2, "little"))
     try:
@@ -224,4 +233,4 @@ async def _forward_channel(socket: WebSocket, channel: _Channel, port: int, answ
     except ForwardError as problem:
         await socket.send(bytes([channel.number + 1]) + str(problem).encode())
         return
-    await _converse(channel, conversation, answer)
+    await _converse(channel, conversation, answer, evaluator)

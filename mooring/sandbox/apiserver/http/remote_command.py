@@ -9,6 +9,7 @@ from collections.abc import Callable, Sequence
 from typing import Final
 
 from mooring.client.api_errors import ApiError
+from mooring.sandbox.apiserver.context.evaluations import Evaluator
 from mooring.sandbox.apiserver.errors import bad_request, internal, status_tree
 from mooring.sandbox.apiserver.http.channels import ERROR, STDERR, STDOUT, Channels, Message, open_channels
 from mooring.sandbox.apiserver.http.terminal import INTERRUPT, PROMPT, Terminal
@@ -28,20 +29,25 @@ _PIECE: Final = 4096  # keys that a terminal handles in one turn
 _UNKNOWN: Final = "cannot execute {!r}: what it would do is not known, and no containers run\r\n"
 
 
-async def serve_command(exchange: Exchange, answer: CommandAnswer, clock: Callable[[], float]) -> None:
+async def serve_command(
+    exchange: Exchange, answer: CommandAnswer, clock: Callable[[], float], evaluator: Evaluator
+) -> None:
     """Execute a command. Raises ApiError if that is rejected before the connection is upgraded."""
-    if not answer.streams.stdin and answer.run(None, True) is None:
+    if not answer.streams.stdin and await evaluator.run(lambda: answer.run(None, True)) is None:
         raise answer.unknown
     channels = await open_channels(exchange, answer.streams)
-    started, outcome = clock(), answer.run(None, False)
-    await _Execution(channels, answer, clock).run(outcome, started)
+    started, outcome = await evaluator.run(lambda: (clock(), answer.run(None, False)))
+    await _Execution(channels, answer, clock, evaluator).run(outcome, started)
 
 
 class Session:
     """One client that talks to a container, by its streams."""
 
-    def __init__(self, channels: Channels, answer: CommandAnswer, clock: Callable[[], float]) -> None:
+    def __init__(
+        self, channels: Channels, answer: CommandAnswer, clock: Callable[[], float], evaluator: Evaluator
+    ) -> None:
         self._channels = channels
+        self._evaluator = evaluator
         self._answer = answer
         self._clock = clock
         self._ahead: deque[Message] = deque()  # messages that came while a command ran
@@ -87,7 +93,7 @@ class Session:
 
     async def _run_line(self, run: Callable[[str], Outcome | None], line: str) -> int:
         """Run a line of a shell and return its exit code. Raises ExitError and NotRunningError."""
-        started, outcome = self._clock(), run(line)
+        started, outcome = await self._evaluator.run(lambda: (self._clock(), run(line)))
         if outcome is None:
             await self._send(STDOUT, _UNKNOWN.format(line))
             return 127
@@ -162,7 +168,9 @@ class _Execution(Session):
         if outcome is None:
             try:
                 stdin = await self._read_input()
-                started, outcome = self._clock(), self._answer.run(stdin, False)
+                started, outcome = await self._evaluator.run(
+                    lambda: (self._clock(), self._answer.run(stdin, False))
+                )
             except ApiError as error:
                 await self._finish(status_tree(error))
                 return
@@ -189,7 +197,7 @@ class _Execution(Session):
                 continue
             may_end = may_end or self._leaves_shell(script, start)
             looks += may_end
-            if may_end and looks <= _MOST_LOOKS and self._is_known(script):
+            if may_end and looks <= _MOST_LOOKS and await self._is_known(script):
                 break
         return script.decode(errors="surrogateescape")
 
@@ -197,9 +205,10 @@ class _Execution(Session):
         """Whether a line of a script that a shell reads, after a start, may be its last."""
         return is_shell(self._answer.command) and _EXIT.search(script, start) is not None
 
-    def _is_known(self, script: bytearray) -> bool:
+    async def _is_known(self, script: bytearray) -> bool:
         """Whether it is known what a script does: it is complete."""
-        return self._answer.run(script.decode(errors="surrogateescape"), True) is not None
+        text = script.decode(errors="surrogateescape")
+        return await self._evaluator.run(lambda: self._answer.run(text, True)) is not None
 
     async def _refuse(self) -> None:
         problem = f"error executing command in container: {self._answer.unknown.message}"

@@ -22,6 +22,7 @@ from mooring.sandbox.apiserver.authorization.flows import Flows
 from mooring.sandbox.apiserver.authorization.rules import Attributes
 from mooring.sandbox.apiserver.authorization.users import User
 from mooring.sandbox.apiserver.context.api import Api
+from mooring.sandbox.apiserver.context.evaluations import Evaluator
 from mooring.sandbox.apiserver.discovery import Discovery
 from mooring.sandbox.apiserver.errors import (
     bad_request,
@@ -324,6 +325,7 @@ class ApiService:
         """Answer a request and return the status code."""
         accept = exchange.header(b"accept") if request.proxied is None else ""
         shown = representation(accept, request.params, self._api.clock)
+        evaluator = Evaluator(self._api.evaluations, request.user.name)
         try:
             answer = await answer_request(request)
         except ApiError:
@@ -359,15 +361,15 @@ class ApiService:
             await self._stream_text(exchange, request.user.name, answer)
         elif isinstance(answer, CommandAnswer):
             with self._stream_slot(request.user.name):
-                await serve_command(exchange, answer, self._api.clock)
+                await serve_command(exchange, answer, self._api.clock, evaluator)
             return 101
         elif isinstance(answer, AttachAnswer):
             with self._stream_slot(request.user.name):
-                await serve_attachment(exchange, answer, self._api.clock)
+                await serve_attachment(exchange, answer, self._api.clock, evaluator)
             return 101
         elif isinstance(answer, PortsAnswer):
             with self._stream_slot(request.user.name):
-                await forward_ports(exchange, answer)
+                await forward_ports(exchange, answer, evaluator)
             return 101
         return answer.code if isinstance(answer, ObjectAnswer | TreeAnswer) else 200
 

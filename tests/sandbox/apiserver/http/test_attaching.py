@@ -7,6 +7,7 @@ import asyncio
 from wsproto.events import BytesMessage
 
 from mooring.client.api_errors import ApiError
+from mooring.sandbox.apiserver.context.evaluations import Evaluations, Evaluator
 from mooring.sandbox.apiserver.http.attaching import serve_attachment
 from mooring.sandbox.apiserver.verbs.request import AttachAnswer, CommandAnswer, Streams
 from mooring.sandbox.programs.executing import ContainerRun
@@ -39,7 +40,8 @@ class Container:
             shell, self._follow, self.entered.append, lambda _: None,
             is_shell=False, is_closed_by_client=True,
         )  # fmt: skip
-        await serve_attachment(exchange, answer, asyncio.get_running_loop().time)
+        evaluator = Evaluator(Evaluations(), "alice")
+        await serve_attachment(exchange, answer, asyncio.get_running_loop().time, evaluator)
 
     def error(self, code: int, message: str) -> Answer:
         return Answer(code, message.encode(), "text/plain")

@@ -10,6 +10,7 @@ import pytest
 from wsproto.events import BytesMessage
 
 from mooring.client.api_errors import ApiError
+from mooring.sandbox.apiserver.context.evaluations import Evaluations, Evaluator
 from mooring.sandbox.apiserver.http.remote_command import serve_command
 from mooring.sandbox.apiserver.verbs.request import CommandAnswer, Streams
 from mooring.sandbox.programs.program import Outcome
@@ -30,13 +31,17 @@ class Shells:
         self.looks = 0
         self.lines: list[str] = []
         self.turns = 0
+        self.most_in_turn = 0  # lines that were run in one turn of the loop
+        self._in_turn = 0
+        self._evaluations = Evaluations()
 
     async def answer(self, exchange: Exchange) -> None:
         streams = Streams(stdin=True, stdout=True, stderr=not self._tty, tty=self._tty)
         unknown = ApiError(400, "BadRequest", "unknown")
         answer = CommandAnswer(self._run, lambda: self._run_line, lambda: True, unknown, ["sh"], streams)
         beat = asyncio.create_task(self._beat())
-        await serve_command(exchange, answer, asyncio.get_running_loop().time)
+        evaluator = Evaluator(self._evaluations, "alice")
+        await serve_command(exchange, answer, asyncio.get_running_loop().time, evaluator)
         beat.cancel()
 
     async def _beat(self) -> None:
@@ -55,7 +60,13 @@ class Shells:
 
     def _run_line(self, line: str) -> Outcome | None:
         self.lines.append(line)
+        self._in_turn += 1
+        self.most_in_turn = max(self.most_in_turn, self._in_turn)
+        asyncio.get_running_loop().call_soon(self._begin_turn)
         return Outcome(0.0)
+
+    def _begin_turn(self) -> None:
+        self._in_turn = 0
 
     def error(self, code: int, message: str) -> Answer:
         return Answer(code, message.encode(), "text/plain")
@@ -100,3 +111,19 @@ def test_others_have_their_turn_between_the_lines_of_a_terminal() -> None:
     served(shells, scene)
     assert shells.lines == ["ls"] * 3000
     assert shells.turns >= 3000
+
+
+def test_lines_of_many_terminals_are_run_in_turns_of_their_own() -> None:
+    shells = Shells(tty=True)
+
+    async def scene(client: Client) -> None:
+        host, port = client.writer.get_extra_info("peername")
+        others = [Client(*await asyncio.open_connection(host, port)) for _ in range(9)]
+        keys = STDIN + b"ls\n" * 20 + b"\x04"
+        await asyncio.gather(*(converse(one, keys) for one in (client, *others)))
+        for one in others:
+            one.writer.close()
+
+    served(shells, scene)
+    assert len(shells.lines) == 200
+    assert shells.most_in_turn == 1
