@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Final, NamedTuple
 
 import msgspec
@@ -157,7 +157,7 @@ def _run(shell: Shell, run: Callable[[], int], *, ends: bool = False) -> Outcome
     run_time: float | None
     folder = shell.files.folder
     try:
-        shell.work.spend(sum(map(len, shell.variables)) // 32)
+        shell.work.spend(_size(shell.variables) // 32)
         code = run()
         run_time = shell.seconds
     except ExitError as ended:
@@ -183,6 +183,11 @@ def _run(shell: Shell, run: Callable[[], int], *, ends: bool = False) -> Outcome
         listeners=tuple(shell.listeners) if run_time is None else (),
         resumes_at=shell.resumes_at if run_time is None and shell.resumes_at < math.inf else None,
     )
+
+
+def _size(variables: Mapping[str, str | None]) -> int:
+    """Return the characters of variables, of large values a part: shells keep what lines assign."""
+    return sum(len(name) + len(value or "") // 2 for name, value in variables.items())
 
 
 def _stop(shell: Shell) -> Stop | None:

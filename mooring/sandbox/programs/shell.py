@@ -29,6 +29,7 @@ from mooring.sandbox.programs.work import PER_UNIT, Work
 T = TypeVar("T")
 
 MOST_STEPS: Final = 2_000  # commands of one run; a script that needs more is taken to run forever
+MOST_TOKENS: Final = 20_000  # of all scripts that define functions
 MOST_OUTPUT: Final = 64 * 1024
 _ASKING: Final = 40  # units of work for each question to the network
 
@@ -394,6 +395,9 @@ class Shell(Expansion):
         if not isinstance(word, Word) or not NAME.fullmatch(word.bare):
             raise UnknownProgramError("a function without a name")
         if run:
+            scripts = {id(one): len(one) for one, _ in self.functions.values()} | {id(tokens): len(tokens)}
+            if sum(scripts.values()) > MOST_TOKENS:
+                raise UnknownProgramError("too many functions")
             self.functions[word.bare] = tokens, start
             self.status = 0
         return end

@@ -135,6 +135,25 @@ def test_a_shell_remembers_variables_and_its_directory() -> None:
     play(scene)
 
 
+@pytest.mark.parametrize(
+    "line", ["export " + " ".join(f"A{{0}}_{n}=$X" for n in range(90)), "f{0}() {{ " + ": a; " * 450 + "}}"]
+)
+def test_what_a_shell_remembers_is_bounded(line: str) -> None:
+    async def scene(stage: Nodes) -> None:
+        tree = await stage.run_pod(containers=[WEB, SIDE], volumes=[DATA])
+        await stage.advance(2)
+        run = stage.server.api.containers.open_shell(tree["metadata"]["uid"], "web")
+        for assignment in ("X=0123456789abcdef", *["X=$X$X"] * 9):
+            assert run(assignment) is not None
+        known = 0
+        while run(line.format(known)) is not None:
+            known += 1
+            assert known < 20
+        assert known > 1
+
+    play(scene)
+
+
 def test_only_running_containers_execute_commands() -> None:
     async def scene(stage: Nodes) -> None:
         pod = await Pod.run(stage)
