@@ -87,8 +87,9 @@ async def measure(nodes: int, pods: int) -> None:
     await first.end()
     for number in range(pods):
         await cluster.create(PODS, pod(number), "default")
-        target = {"target": {"name": bodies[number % nodes]["metadata"]["name"]}}
-        await cluster.post(PODS, f"web-{number}", "binding", target, "default")
+        name, node = f"web-{number}", bodies[number % nodes]["metadata"]["name"]
+        binding = {"metadata": {"name": name}, "target": {"name": node}}
+        await cluster.post(PODS, name, "binding", binding, "default")
     second = Process(cluster)
     known = second.cache.follow(PODS)
     await second.cache.synced.wait()
