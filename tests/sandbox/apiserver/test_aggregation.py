@@ -34,6 +34,7 @@ class Ships:
 
     def __init__(self, folder: Path) -> None:
         self.seen: list[tuple[str, str, dict[str, list[str]], Any]] = []
+        self.resources: Any = RESOURCES
         self.proceed = threading.Event()
         """Until it is set, a watch has one event only."""
         made = make_certificates("ships.default.svc")
@@ -63,7 +64,11 @@ class Ships:
 
             def _tree(self) -> Tree:
                 if self.path == BASE:
-                    return {"kind": "APIResourceList", "groupVersion": BASE[6:], "resources": RESOURCES}
+                    return {
+                        "kind": "APIResourceList",
+                        "groupVersion": BASE[6:],
+                        "resources": server.resources,
+                    }
                 if self.path.startswith("/openapi/v3"):
                     return {"paths": {BASE[1:]: {"serverRelativeURL": f"/openapi/v3{BASE}?hash=1"}}}
                 return {"kind": "Ship", "metadata": {"name": self.path}}
@@ -235,6 +240,17 @@ def test_a_server_that_cannot_be_used(scene: Scene, options: Tree, reason: str, 
     (version,) = scene.server.ask("GET", "/apis", accept=aggregated).tree["items"][-1]["versions"]
     assert version == {"version": "v1", "resources": [], "freshness": "Stale"}
     assert not scene.ships.seen or reason == "FailedDiscoveryCheck"
+
+
+@pytest.mark.parametrize("resources", ["ships", [1], [{"name": "ships"}], [{**RESOURCES[0], "verbs": "get"}]])
+def test_discovery_withstands_a_server_that_lists_no_resources(scene: Scene, resources: Any) -> None:
+    scene.ships.resources = resources
+    scene.register()
+    condition = scene.condition()
+    assert (condition["status"], condition["reason"]) == ("False", "FailedDiscoveryCheck")
+    assert "invalid APIResourceList" in condition["message"]
+    aggregated = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList"
+    assert scene.server.ask("GET", "/apis", accept=aggregated).code == 200
 
 
 def test_a_certificate_need_not_be_verified(scene: Scene) -> None:

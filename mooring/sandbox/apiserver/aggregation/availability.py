@@ -29,6 +29,20 @@ class _Finding(NamedTuple):
     message: str
 
 
+class _Resource(msgspec.Struct, rename="camel"):
+    """An entry of an APIResourceList."""
+
+    name: str
+    kind: str
+    verbs: list[str]
+    namespaced: bool = False
+    singular_name: str = ""
+    group: str = ""
+    version: str = ""
+    short_names: list[str] = []
+    categories: list[str] = []
+
+
 class _CheckError(Exception):
     """A server cannot be used; `args` are the reason and the message of its condition."""
 
@@ -59,7 +73,7 @@ class Availability:
         resources, openapi = list[Tree](), None
         try:
             self._check_service(remote)
-            resources = (await self._get(remote, remote.path)).get("resources") or []
+            resources = self._read_resources(remote, await self._get(remote, remote.path))
             openapi = await self._find_openapi(remote)
             finding = _Finding(*_PASSED)
         except _CheckError as error:
@@ -90,6 +104,16 @@ class Availability:
             why = f'endpointslices for {where} have no addresses with port name "{port_name}"'
             raise _CheckError("MissingEndpoints", why)
 
+    def _read_resources(self, remote: Remote, document: Tree) -> list[Tree]:
+        """Return the resources of a server. This server's discovery shows them, so they must be well-formed.
+        Raises _CheckError."""
+        try:
+            entries = msgspec.convert(document.get("resources") or [], list[_Resource])
+        except msgspec.ValidationError as error:
+            why = f"invalid APIResourceList from https://{remote.server_name}{remote.path}: {error}"
+            raise _CheckError("FailedDiscoveryCheck", why) from None
+        return [msgspec.to_builtins(one) for one in entries]
+
     async def _get(self, remote: Remote, path: str) -> Tree:
         """Return a document of a server. Raises _CheckError."""
         url = f"https://{remote.server_name}:{remote.service[2]}{path}"
@@ -119,7 +143,8 @@ class Availability:
         except _CheckError:
             return None
         entry = paths.get(remote.path[1:]) if isinstance(paths, dict) else None
-        return entry if isinstance(entry, dict) else None
+        is_valid = isinstance(entry, dict) and isinstance(entry.get("serverRelativeURL"), str)
+        return entry if is_valid else None
 
     def _write(self, remote: Remote, finding: _Finding) -> None:
         obj = self._api.read(API_SERVICES, remote.name)

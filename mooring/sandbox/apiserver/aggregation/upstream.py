@@ -27,6 +27,7 @@ FRONT_PROXY: Final = "front-proxy-client"
 _SOURCE: Final = Source("10.63.255.254")
 """The address of the API server, in the network of nodes."""
 _MOST_PARTS: Final = 64  # of an answer that wait to be read
+_LARGEST: Final = 64 * 1024 * 1024  # bytes of an answer that is not a watch
 _HOP_BY_HOP: Final = frozenset(
     (b"authorization", b"connection", b"content-length", b"host", b"keep-alive", b"te", b"trailer",
      b"transfer-encoding", b"upgrade", b"proxy-authorization", b"proxy-authenticate")
@@ -64,8 +65,17 @@ class Upstream:
         self.connection: Connection | None = None
 
     async def read(self) -> bytes:
-        """Return the whole content. Raises OSError and ValueError."""
-        return b"".join([part async for part in self.parts])
+        """Return the whole content, and read no further. Raises OSError and ValueError."""
+        parts, size = [], 0
+        try:
+            async for part in self.parts:
+                size += len(part)
+                if size > _LARGEST:
+                    raise ValueError(f"response body exceeds {_LARGEST} bytes")
+                parts.append(part)
+        finally:
+            self.close()
+        return b"".join(parts)
 
     def close(self) -> None:
         """Read no further."""

@@ -19,7 +19,6 @@ _SECONDS: Final = 60
 _VERBS: Final = {
     "GET": "get", "HEAD": "get", "POST": "create", "PUT": "update", "PATCH": "patch", "DELETE": "delete",
 }  # fmt: skip
-_LARGEST: Final = 64 * 1024 * 1024  # bytes of an answer that is not a watch
 
 
 def attributes_of_path(method: str, path: str, *, watch: bool) -> Attributes:
@@ -56,21 +55,13 @@ async def forward(
 
 async def read(answer: Upstream) -> bytes:
     """Return the content of an answer that ends. Raises ApiError."""
-    parts, size = [], 0
     try:
         async with asyncio.timeout(_SECONDS):
-            async for part in answer.parts:
-                size += len(part)
-                if size > _LARGEST:
-                    raise ValueError(f"response body exceeds {_LARGEST} bytes")
-                parts.append(part)
+            return await answer.read()
     except TimeoutError:
         raise _unreachable("context deadline exceeded") from None
     except (OSError, ValueError) as error:
         raise _unreachable(str(error)) from None
-    finally:
-        answer.close()
-    return b"".join(parts)
 
 
 def is_watch(path: str, params: Mapping[str, list[str]]) -> bool:
