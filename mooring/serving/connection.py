@@ -18,10 +18,13 @@ from uvicorn.server import ServerState
 
 from mooring.serving.limits import Limits
 from mooring.serving.messages import Answer, ClientCertificate, User
+from mooring.serving.shared_turns import SharedTurns
 
 AUTHENTICATED = "system:authenticated"
 
 _PIECE = 16 * 1024  # bytes parsed in one turn of the loop: some hundred requests or thousand chunks
+_UPGRADED_PIECE = 2 * 1024  # after an upgrade: some hundred messages
+_MOST_UPGRADED_PIECES = 32
 _MOST_PIECES = 4  # to be parsed later while more is read
 _PER_LINE = 4  # bytes of a header line: colon, space and line end
 _LARGE = 64 * 1024  # bytes from which copying costs more than a system call
@@ -45,6 +48,7 @@ class Connection(HttpToolsProtocol):
         limits: Limits,
         make_error: Callable[[int, str], Answer],
         on_lost: Callable[[Connection], object],
+        turns: SharedTurns,
     ) -> None:
         super().__init__(config, server_state, app_state={})
         self.logger = _silent
@@ -53,6 +57,7 @@ class Connection(HttpToolsProtocol):
         self._head_limit = limits.head_bytes
         self._make_error = make_error
         self._on_lost = on_lost
+        self._turns = turns
         self.is_made = False  # the TLS handshake is complete
         self.received = 0  # bytes
         self._pieces: deque[bytes] = deque()  # that are not parsed yet
@@ -66,6 +71,7 @@ class Connection(HttpToolsProtocol):
         self._answer_since: float | None = None
         self._unread_since: float | None = None
         self._receive: Callable[[bytes], object] | None = None  # after an upgrade
+        self._waits_for_turn = False  # in which it receives the next piece
 
     @property
     def idle(self) -> bool:
@@ -112,8 +118,7 @@ class Connection(HttpToolsProtocol):
             self._drop_pieces()
         else:
             self._pieces.append(b"")  # after what was sent before
-            if self._parsing is None:
-                self._parse()
+            self._wait_for_turn()
         self.pipeline.clear()
         if self._running is not None and not self._running.response_complete:
             self._running.disconnected = True  # uvicorn only looks at the request that came last
@@ -133,17 +138,17 @@ class Connection(HttpToolsProtocol):
         """Parse data. Large amounts take several turns of the loop, and wait for requests in the pipeline,
         so that few are held at a time."""
         self.received += len(data)
-        self._pieces.extend(data[start : start + _PIECE] for start in range(0, len(data), _PIECE))
-        if self._parsing is None:
+        size = _PIECE if self._receive is None else _UPGRADED_PIECE
+        self._pieces.extend(data[start : start + size] for start in range(0, len(data), size))
+        if self._receive is not None:
+            self._wait_for_turn()
+        elif self._parsing is None:
             self._parse()
 
     def _parse(self) -> None:
         """Parse the next piece, and schedule the one after it. The parser gathers a name or value until it is
         complete, so bytes are counted here."""
         self._parsing = None
-        if self._receive is not None:
-            self._receive_piece(self._receive)
-            return
         if self.transport.is_closing():
             self._pieces.clear()
             return
@@ -159,13 +164,20 @@ class Connection(HttpToolsProtocol):
             self._parsing = self.loop.call_soon(self._parse)
         self._hold(len(self._pieces) > _MOST_PIECES)
 
-    def _receive_piece(self, receive: Callable[[bytes], object]) -> None:
-        """Hand on the next piece after an upgrade."""
-        receive(self._pieces.popleft())
-        if self._pieces:
-            self._parsing = self.loop.call_soon(self._parse)
+    def _wait_for_turn(self) -> None:
+        """Have the next piece handed on after an upgrade. A message may be a few bytes, and all clients may
+        send at once, so connections share their turns."""
+        if self._pieces and not self._waits_for_turn:
+            self._waits_for_turn = True
+            self._turns.add(self._receive_piece)
+
+    def _receive_piece(self) -> None:
+        assert self._receive is not None
+        self._waits_for_turn = False
+        self._receive(self._pieces.popleft())
+        self._wait_for_turn()
         if not self.transport.is_closing():
-            self._hold(len(self._pieces) > _MOST_PIECES)
+            self._hold(len(self._pieces) > _MOST_UPGRADED_PIECES)
 
     def _drop_pieces(self) -> None:
         self._pieces.clear()
@@ -227,7 +239,7 @@ class Connection(HttpToolsProtocol):
         self._gathering.flush()
         self._answer_since = self.loop.time() if self.pipeline else None
         super().on_response_complete()
-        if self._pieces and self._parsing is None:
+        if self._pieces and self._parsing is None and self._receive is None:
             self._parsing = self.loop.call_soon(self._parse)
 
     def _start_asgi_task(self, cycle: RequestResponseCycle, app: ASGI3Application) -> None:
@@ -314,7 +326,7 @@ class _Reading(FlowControl):
 
     def _update(self) -> None:
         paused = self.read_paused or self.is_held
-        if paused != self._paused:
+        if paused != self._paused and not self._transport.is_closing():
             self._paused = paused
             if paused:
                 self._transport.pause_reading()

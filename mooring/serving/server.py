@@ -20,6 +20,7 @@ from mooring.serving.connection import Connection
 from mooring.serving.exchange import Application, Service
 from mooring.serving.limits import Limits
 from mooring.serving.memory import release_memory
+from mooring.serving.shared_turns import SharedTurns
 
 log = logging.getLogger("mooring.serving")
 
@@ -75,6 +76,7 @@ class HttpServer:
         self._state = ServerState()
         self._set_date()
         self._open: dict[Connection, asyncio.Task[None]] = {}  # with their handshakes; the oldest first
+        self._turns = SharedTurns()
         self._closed = self._closed_bytes = 0
         self.port: int = listener.getsockname()[1]
 
@@ -110,7 +112,7 @@ class HttpServer:
                 continue
             if self._make_room():
                 connection = Connection(
-                    self._config, self._state, self._limits, self._service.error, self._lost
+                    self._config, self._state, self._limits, self._service.error, self._lost, self._turns
                 )
                 self._open[connection] = loop.create_task(self._shake_hands(accepted, connection))
             else:

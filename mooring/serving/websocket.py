@@ -118,8 +118,9 @@ class WebSocket:
                 if isinstance(event, CloseConnection):
                     self._end()
                     self._connection.transport.close()
-        if self._connection.transport.get_write_buffer_size() > _MOST_UNSENT:
-            self._connection.transport.abort()
+        transport = self._connection.transport
+        if not transport.is_closing() and transport.get_write_buffer_size() > _MOST_UNSENT:
+            transport.abort()
 
     def _gather(self, part: bytes, *, is_complete: bool) -> None:
         self._parts.append(part)

@@ -184,6 +184,6 @@ def test_what_comes_at_once_is_received_in_pieces(loop: str) -> None:
         client.writer.close()
         await raw.ended.wait()
         assert sum(raw.sizes) == 1_000_000
-        assert max(raw.sizes) <= 16 * 1024
+        assert max(raw.sizes) <= 2 * 1024
 
     served(raw, scene, loop)
