@@ -168,7 +168,7 @@ class PodLife:
     @property
     def must_yield(self) -> bool:
         """Whether programs have done so much work that others on the event loop are to have their turn."""
-        return self.work > MOST_WORK
+        return self.work > MOST_WORK // 4
 
     def _step(self, now: float) -> None:
         if self.over or not self._evaluate_stale(now):

@@ -74,11 +74,14 @@ class Surroundings:
     def write_to_host(self, folder: str, files: Mapping[str, str], now: float) -> None:
         """Write files to a folder of the node."""
         for name, text in files.items():
-            self._host.write(f"{folder}/{name}", File(text), now)
+            with suppress(UnknownProgramError):  # the disk of the node is full
+                self._host.write(f"{folder}/{name}", File(text), now)
+            self._host.forget_oldest(f"{folder}/{name}")
 
     def remove_from_host(self, folder: str, now: float) -> None:
         """Remove a folder of the node."""
-        self._host.remove(folder, now, None)
+        with suppress(UnknownProgramError):
+            self._host.remove(folder, now, None)
 
     def update(self, sources: Sources, now: float) -> bool:
         """Follow a change of what files come from; return whether a file has changed."""

@@ -26,6 +26,7 @@ from mooring.sandbox.programs.work import Work
 
 LONGEST: Final = 1024 * 1024  # characters of a file
 LONGEST_PATH: Final = 4096
+MOST_OF_NODE: Final = 16  # versions of a file that a node writes, such as a limit of a cgroup
 MOST_FILES: Final = 2_000  # that programs create in a volume
 MOST_HISTORY: Final = 8 * 1024 * 1024  # bytes of all versions of the files of a volume
 TEMPORARY: Final = "tmp"  # a folder in any image and on any node, all of whose files are known
@@ -276,15 +277,23 @@ class Volume:
             kept = [one for one in versions if one.writer is not writer or one.at <= after]
             if len(kept) == len(versions):
                 continue
-            freed = sum(one.size for one in versions) - sum(one.size for one in kept)
-            self._history -= freed
-            if self.space is not None:
-                self.space.give_back(freed)
+            self._free(sum(one.size for one in versions) - sum(one.size for one in kept))
             if kept:
                 self._versions[path] = kept
             else:
                 del self._versions[path]
                 del self._paths[bisect_left(self._paths, path)]
+
+    def forget_oldest(self, path: str) -> None:
+        """Keep the last versions of a file only, of one that the node itself writes without end."""
+        versions = self._versions.get(path, [])
+        self._free(sum(one.size for one in versions[:-MOST_OF_NODE]))
+        del versions[:-MOST_OF_NODE]
+
+    def _free(self, size: int) -> None:
+        self._history -= size
+        if self.space is not None:
+            self.space.give_back(size)
 
     def close(self) -> None:
         """Give the room of all files back: they are no longer there for anyone."""

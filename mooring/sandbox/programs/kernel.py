@@ -107,4 +107,10 @@ class KernelFiles(Volume):
 
     def refresh(self, now: float) -> bool:
         """Follow a change of what the kernel shows; return whether a program may have seen it before."""
-        return self._is_filled and self.replace(self._read(), now)
+        if not self._is_filled:
+            return False
+        files = self._read()
+        changed = self.replace(files, now)
+        for path in files:
+            self.forget_oldest(path)
+        return changed

@@ -9,6 +9,7 @@ import pytest
 from mooring.api.kinds import NODES, PODS
 from mooring.client.api_errors import ApiError
 from mooring.client.port import PatchType
+from mooring.sandbox.programs import files
 from tests.sandbox.kubelet.kit import Nodes, condition, node, play
 
 Tree = dict[str, Any]
@@ -180,6 +181,26 @@ def test_cgroup_files_follow_a_resize() -> None:
         assert execute(stage, pod, f"head -n 1 {folder}/cpu.max") == "3000 100000\n"
 
     play(scene, nodes=[node(memory="8Gi")])
+
+
+def test_resizes_without_end_leave_room_on_the_disk_of_the_node(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(files, "MOST_HISTORY", 100_000)
+
+    async def scene(stage: Nodes) -> None:
+        mount = [{"name": "cgroups", "mountPath": "/host"}]
+        resources = {"cpu": "100m"}
+        pod = await stage.run_pod(
+            containers=[main(resources, resources, volumeMounts=mount)], volumes=[CGROUPS]
+        )
+        await stage.advance(1)
+        execute(stage, pod, "cat /sys/fs/cgroup/cpu.max")
+        for number in range(60):
+            resources = {"cpu": f"{101 + number}m"}
+            await resize(stage, resources, resources)
+        assert execute(stage, pod, "cat /sys/fs/cgroup/cpu.max") == "16000 100000\n"
+        assert execute(stage, pod, "echo a > /host/a; cat /host/a") == "a\n"
+
+    play(scene)
 
 
 def test_limits_of_a_pod_stand_in_for_those_of_its_containers() -> None:
