@@ -43,7 +43,11 @@ class PlacementPlanner:
             return Plan([], placements)
         try:
             shortlist = self._shortlist(profile, group, placements, preempt)
-            trials = [self._planned(profile, group, placement, pods, preempt) for placement in shortlist]
+            # The first says why the members have no place, if none of the others does.
+            trials = [
+                self._planned(profile, group, placement, pods, preempt, whole=i == 0)
+                for i, placement in enumerate(shortlist)
+            ]
             broken = next((plan for plan, _ in trials if plan.status.code is Code.ERROR), None)
             if broken is not None:
                 return broken
@@ -78,12 +82,13 @@ class PlacementPlanner:
         placement: Placement,
         pods: Sequence[QueuedPodInfo],
         preempt: bool,
+        whole: bool,
     ) -> tuple[Plan, list[BoolArray]]:
         """The plan for a placement, taken back, and the parts of it that are filled."""
         parts: list[BoolArray] = []
         if placement.parts:
             parts = self._parts(group, placement, self._counting(profile, group, pods))
-        plan = self._planner.plan(profile, pods, self.mask(placement), parts, preempt=preempt)
+        plan = self._planner.plan(profile, pods, self.mask(placement), parts, preempt=preempt, whole=whole)
         self._planner.undo(plan)
         return plan, parts
 

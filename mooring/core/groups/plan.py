@@ -115,16 +115,19 @@ class Planner:
         parts: Sequence[BoolArray] = (),
         *,
         preempt: bool = True,
+        whole: bool = True,
     ) -> Plan:
         """Find a place for each pod and leave those that have one assumed there.
 
         Of the rows `within` which they are placed, members prefer the first of the `parts` that takes them.
+        A plan that is not needed `whole` ends where the quorum is out of reach.
         """
         self._in_full = self._scheduler.records_all()
         verdict = self._verdict(profile, pods, within, preempt)
         if verdict is not None:
             return verdict
-        plan = self._in_order(profile, pods, within, parts, preempt)
+        enough = 0 if whole else self.missing(profile, pods[0].pod)
+        plan = self._in_order(profile, pods, within, parts, preempt, enough=enough)
         if plan.status.code is Code.UNSCHEDULABLE:
             return self._searched(profile, pods, within, plan)
         return plan
@@ -158,11 +161,14 @@ class Planner:
         parts: Sequence[BoolArray],
         preempt: bool,
         only: Mapping[str, BoolArray] | None = None,
+        enough: int = 0,
     ) -> Plan:
-        """Try one member after another; `only` says on which row each of them goes."""
+        """Try one member after another, while `enough` of them may get a place; `only` says on which row each
+        of them goes."""
         total = len(self._scheduler.cluster.table.nodes)
         plan = Plan([])
         requires_preemption = False
+        may_fail = len(pods) - enough
         try:
             for queued in pods:
                 member = Member(queued, records.start(queued.pod, queued.attempts, total))
@@ -172,8 +178,11 @@ class Planner:
                     part = only[queued.pod.uid]
                 self._try(profile, member, within if part is None else part, preempt)
                 if member.cycle is None:
-                    if member.status.rejected:
+                    may_fail -= 1
+                    if member.status.rejected and may_fail >= 0:
                         continue
+                    if member.status.rejected:
+                        break
                     reason = f"failed to schedule other pod from a pod group: {member.status.message}"
                     plan.status, plan.waiting_on_preemption = Status(Code.ERROR, reason), False
                     break

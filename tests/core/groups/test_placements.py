@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import pytest
@@ -12,6 +12,7 @@ from mooring.framework.nodes import Nodes
 from mooring.framework.placements import Placement, PlacementPlan, PodGroupInfo
 from mooring.testing import make_cluster
 from mooring.testing.scheduler_cluster import SchedulerCluster
+from tests.calls import growth
 from tests.core.groups.group_kit import (
     ALL_GATES,
     GATES,
@@ -229,3 +230,15 @@ def test_the_message_counts_nodes_without_the_label() -> None:
     cluster.schedule()
     assert bound(cluster) == {}
     assert message(cluster, "train-2").endswith(". 3 node(s) without label rack.")
+
+
+def test_members_are_not_tried_in_every_domain_once_it_is_too_small() -> None:
+    """Unlike members are placed one by one."""
+
+    def prepared(n: int) -> Callable[[], object]:
+        cluster = cluster_with(*(gpu_node(f"n{i}", rack=f"r{i}") for i in range(n)), gates=ALL_GATES)
+        cluster.apply(pod_group("g", n, schedulingConstraints=IN_ONE_RACK))
+        cluster.apply(*(gpu_pod(f"g-{i}", "g", 5 + i % 4) for i in range(n)))
+        return cluster.schedule
+
+    assert growth(prepared, 20) < 3
