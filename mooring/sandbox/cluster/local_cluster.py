@@ -223,7 +223,11 @@ class LocalCluster:
         old, self.scheduler = self.scheduler, new
         self.server.pages.update(new.pages())
         if old is not None:
-            await old.stop()
+            try:
+                await old.stop()
+            except BaseException:
+                self.scheduler = old  # to be stopped with the cluster
+                raise
         new.start()
         if self._leases is not None:
             self._leases.enqueue(SCHEDULER)
