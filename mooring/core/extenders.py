@@ -12,6 +12,7 @@ from mooring.core.diagnosis import Diagnosis
 from mooring.framework.nodes import BoolArray, IntArray
 from mooring.framework.pod import PodInfo
 from mooring.framework.status import Code, Status
+from mooring.runtime.amounts import wrap_int64
 from mooring.runtime.engine_nodes import EngineNodes
 from mooring.runtime.extender import SCALE, Extender, ExtenderCallError, Filtered, signature
 
@@ -27,7 +28,7 @@ class ExtenderScores(NamedTuple):
 
     @property
     def weighted(self) -> IntArray:
-        return self.raw * self.weight
+        return self.raw * wrap_int64(self.weight)
 
 
 class Extenders(list[Extender]):

@@ -107,6 +107,13 @@ def test_scores_above_ten_count_in_full(extender: FakeExtender) -> None:
     assert setting.last.scores[f"extender {extender.url}"].weighted == [500, -40]
 
 
+def test_a_weight_that_overflows_keeps_no_pod_from_being_scheduled(extender: FakeExtender) -> None:
+    extender.verbs["prioritize"] = scores(a=0, b=0)
+    setting = Setting({"urlPrefix": extender.url, "prioritizeVerb": "prioritize", "weight": 2**63 - 1})
+    setting.apply(*nodes("a", "b"), pod())
+    assert setting.node_of("web") in ("a", "b")
+
+
 def test_an_extender_does_not_change_what_is_remembered_for_the_next_pod(extender: FakeExtender) -> None:
     extender.verbs["prioritize"] = scores(a=10)
     setting = Setting({"urlPrefix": extender.url, "prioritizeVerb": "prioritize", "weight": 100})
