@@ -41,6 +41,13 @@ def test_threads_work_at_the_same_time() -> None:
     assert sorted(Threads(3)(lambda _: meeting.wait(10), range(3))) == [0, 1, 2]
 
 
+def test_no_more_threads_are_started_than_are_at_work() -> None:
+    threads = DaemonThreads(1000, "few")
+    for _ in range(20):
+        threads.submit(threading.current_thread).result(10)
+        assert sum(each.name.startswith("few-") for each in threading.enumerate()) < 10
+
+
 def test_work_after_a_shutdown_starts_a_new_thread() -> None:
     threads = DaemonThreads(1, "test")
     first = threads.submit(threading.current_thread).result(10)
