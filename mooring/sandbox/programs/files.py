@@ -37,6 +37,7 @@ READ_ONLY: Final = "Read-only file system"
 IS_FOLDER: Final = "Is a directory"
 NO_FOLDER: Final = "Not a directory"
 EXISTS: Final = "File exists"
+NOT_PERMITTED: Final = "Operation not permitted"
 NO_SPACE: Final = "No space left on device"
 LINK_LOOP: Final = "Too many levels of symbolic links"
 _BLOCK: Final = 4096
@@ -117,7 +118,7 @@ class User(NamedTuple):
     def may(self, file: File, right: int) -> bool:
         """Whether one of the rights of `rwx` is granted."""
         if self.uid == 0:
-            return True
+            return right != EXECUTE or bool(file.mode & 0o111)
         if file.uid == self.uid:
             return bool(file.mode >> 6 & right)
         if file.gid == self.gid or file.gid in self.groups:
@@ -125,7 +126,7 @@ class User(NamedTuple):
         return bool(file.mode & right)
 
 
-READ, WRITE = 4, 2
+READ, WRITE, EXECUTE = 4, 2, 1
 _ROOT = User()
 _FOLDER = File(mode=stat.S_IFDIR | 0o777)
 
@@ -473,6 +474,20 @@ class Files:
         file = File(content, mode, self.user.uid, self._group(volume))
         self._check_space(volume, None, file, at)
         volume.write(inner, file, at, self.writer)
+
+    def change_mode(self, path: str, mode: int, at: float) -> None:
+        """Change the permissions of a file. Raises FileError and UnknownProgramError."""
+        volume, inner, read_only, _ = self._locate(path, at)
+        file = volume.find(inner, at, self.work)
+        if file is None:
+            raise FileError(NOT_THERE)
+        if self.user.uid not in (0, file.uid):
+            raise FileError(NOT_PERMITTED)
+        if read_only:
+            raise FileError(READ_ONLY)
+        if not inner:  # the mode of a whole volume has no history
+            raise UnknownProgramError(path)
+        volume.write(inner, file._replace(mode=stat.S_IFMT(file.mode) | mode), at, self.writer)
 
     def remove(self, path: str, at: float) -> None:
         """Remove a file or a symbolic link, or a folder with all that is in it. Raises FileError and

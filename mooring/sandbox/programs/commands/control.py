@@ -11,12 +11,13 @@ from typing import TYPE_CHECKING, Final
 from mooring.sandbox.programs.arithmetic import Arithmetic
 from mooring.sandbox.programs.commands.arguments import find_if_known
 from mooring.sandbox.programs.errors import ExitError, ForeverError, ReturnError, UnknownProgramError
-from mooring.sandbox.programs.files import NO_FOLDER, NOT_THERE, READ
+from mooring.sandbox.programs.files import DENIED, EXECUTE, NO_FOLDER, NOT_THERE, READ, FileError
 
 if TYPE_CHECKING:
     from mooring.sandbox.programs.commands.arguments import Command
     from mooring.sandbox.programs.shell import Shell
 
+_INTERPRETER: Final = re.compile(r"#!\s*(?:/usr)?/bin/(?:env\s+)?(\S+)")
 _UNITS: Final = {"": 1.0, "s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0}
 _OPTIONS: Final = {"errexit": "e", "xtrace": "x", "nounset": "u", "pipefail": "pipefail"}
 """Options of a shell, by the names that `set -o` takes."""
@@ -160,11 +161,40 @@ def _sh(shell: Shell, words: list[str]) -> int:
     flags, rest = "", list(words)
     while rest and rest[0].startswith("-"):
         flags += rest.pop(0)[1:]
-    if "c" not in flags or set(flags) - set("ceux") or not rest:
+    if set(flags) - set("ceux") or not rest:
         raise UnknownProgramError("sh")
+    if "c" not in flags:
+        return _run_script(shell, rest, frozenset(flags))
     with shell.begin_shell(rest[1:], frozenset(flags) - {"c"}):
         shell.script(rest[0])
     return shell.status
+
+
+def _run_script(shell: Shell, words: list[str], options: frozenset[str] = frozenset()) -> int:
+    """Run a file as a script."""
+    try:
+        script = shell.files.read(words[0], shell.now)
+    except FileError as error:
+        shell.complain(f"/bin/sh: can't open '{words[0]}': {error}\n")
+        return 2
+    with shell.begin_shell(words, options):
+        shell.script(script)
+    return shell.status
+
+
+def run_file(shell: Shell, words: list[str]) -> int:
+    """Run a program by its path: a script that something has written."""
+    file = shell.files.find(words[0], shell.now)
+    if file is None:
+        shell.complain(f"/bin/sh: {words[0]}: not found\n")
+        return 127
+    if file.is_folder or not shell.files.user.may(file, EXECUTE):
+        shell.complain(f"/bin/sh: {words[0]}: {DENIED}\n")
+        return 126
+    interpreter = _INTERPRETER.match(file.content or "")
+    if interpreter and interpreter.group(1) not in ("sh", "bash", "ash", "dash"):
+        raise UnknownProgramError(words[0])
+    return _run_script(shell, words)
 
 
 def _set(shell: Shell, words: list[str]) -> int:
@@ -189,6 +219,6 @@ def _return(shell: Shell, words: list[str]) -> int:
 COMMANDS: Final[dict[str, Command]] = {
     ":": _true, "true": _true, "false": _false, "test": _test, "[": _bracket, "[[": _bracket, "expr": _expr,
     "cd": _cd, "sleep": _sleep, "wait": _wait, "exit": _exit, "exec": _exec, "export": _export, "trap": _trap,
-    "set": _set, "return": _return,
+    "set": _set, "return": _return, "sync": _true,
     "sh": _sh, "bash": _sh, "ash": _sh, "dash": _sh,
 }  # fmt: skip

@@ -10,6 +10,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Final
 
 from mooring.sandbox.programs.commands.arguments import attempt, find_if_known, split_options
+from mooring.sandbox.programs.commands.modes import changed_mode
 from mooring.sandbox.programs.errors import UnknownProgramError
 from mooring.sandbox.programs.files import LONGEST, LONGEST_PATH, NOT_THERE, File
 from mooring.sandbox.programs.patterns import compile_pattern
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
 
     _Condition = Callable[[str, File], bool]
 
+_FOLDER: Final = stat.S_IFDIR | 0o755
 _KINDS: Final = {"f": stat.S_IFREG, "d": stat.S_IFDIR, "l": stat.S_IFLNK}
 """What `find -type` looks for."""
 _NUMBER: Final = re.compile(r"(\d{1,8})([kKMG]?)")
@@ -56,9 +58,7 @@ def _rm(shell: Shell, words: list[str]) -> int:
 
 
 def _mkdir(shell: Shell, words: list[str]) -> int:
-    options, paths = split_options(words)
-    if set(options) - {"p"}:
-        raise UnknownProgramError("mkdir")
+    options, paths, mode = _read_folder_options(words)
     status = 0
     for path in paths:
         if len(path) > LONGEST_PATH:
@@ -70,12 +70,28 @@ def _mkdir(shell: Shell, words: list[str]) -> int:
                 status |= attempt(
                     shell,
                     f"mkdir: can't create directory '{path}': ",
-                    partial(shell.files.make_folder, folder, shell.now),
+                    partial(shell.files.make, folder, shell.now, mode if folder == path else _FOLDER),
                 )
             elif "p" not in options:
                 shell.complain(f"mkdir: can't create directory '{path}': File exists\n")
                 status = 1
     return status
+
+
+def _read_folder_options(words: list[str]) -> tuple[str, list[str], int]:
+    """Return options of one letter, the paths, and the mode that `-m` names; options may follow paths."""
+    options, paths, mode = "", list[str](), _FOLDER
+    rest = iter(words)
+    for word in rest:
+        if word == "-m":
+            mode = stat.S_IFDIR | changed_mode(next(rest, ""), File(mode=_FOLDER))
+        elif word.startswith("-") and not set(word[1:]) - {"p"}:
+            options += word[1:]
+        elif word.startswith("-"):
+            raise UnknownProgramError("mkdir")
+        else:
+            paths.append(word)
+    return options, paths, mode
 
 
 def _mknod(shell: Shell, words: list[str]) -> int:

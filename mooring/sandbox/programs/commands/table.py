@@ -13,6 +13,7 @@ from mooring.sandbox.programs.commands import (
     kernel,
     links,
     listing,
+    modes,
     network,
     surroundings,
     text,
@@ -31,6 +32,7 @@ _COMMANDS: Final[dict[str, Command]] = {
     **copies.COMMANDS,
     **disks.COMMANDS,
     **links.COMMANDS,
+    **modes.COMMANDS,
     **listing.COMMANDS,
     **surroundings.COMMANDS,
     **kernel.COMMANDS,
@@ -48,6 +50,8 @@ def find_command(name: str) -> Command:
     if base in agnhost.NAMES:
         return lambda shell, words: agnhost.run(shell, [name, *words])
     command = _COMMANDS.get(base) if folder in _FOLDERS else None
-    if command is None:
+    if command is not None:
+        return command
+    if "/" not in name:
         raise UnknownProgramError(name)
-    return command
+    return lambda shell, words: control.run_file(shell, [name, *words])
