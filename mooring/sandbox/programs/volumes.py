@@ -12,6 +12,7 @@ from mooring.api.meta import Quantity
 from mooring.api.quantity import QuantityError, to_value
 from mooring.sandbox.network.names import DOMAIN, SERVER
 from mooring.sandbox.programs.environment import substitute
+from mooring.sandbox.programs.errors import UnknownProgramError
 from mooring.sandbox.programs.files import File, Files, Mount, Volume
 from mooring.sandbox.programs.images import find_image, lacks_folder
 from mooring.sandbox.programs.kernel import KERNEL_FOLDERS, KernelFiles, Shares, id_range, kernel_files
@@ -158,7 +159,7 @@ class Volumes:
             space=self._space,
         )
         for path in {one.path.strip("/") for one in mounts} - {""}:
-            files.root.write(path, File(mode=stat.S_IFDIR | 0o755), now)
+            files.root.write(path, _FOLDER, now)
         if self._hosts:
             files.root.write("etc/hosts", File(self._hosts), now)
         files.root.write("etc/resolv.conf", File(self._resolver), now)
@@ -173,15 +174,19 @@ class Volumes:
         base, inner = self._host_paths.get(mount.name, ""), posixpath.normpath(sub_path) if sub_path else ""
         if volume is None:
             return posixpath.join(base, inner).rstrip("/")
+        base = volume.resolve(base, now) or base
         where = f'for volumeMount "{mount.name}" of container "{spec.name}"'
         root = f"/{base}" if mount.name in self._host_paths else None
         resolved = _resolve_sub_path(volume, root, inner, now)
         if resolved is None:
             raise SubPathError(f"failed to prepare subPath {where}")
-        if resolved and volume.complete and volume.find(resolved, now) is None:
+        if base and _is_missing(volume, base, now):
+            volume.write(base, _FOLDER, now)  # container runtimes create it
+        if inner and _is_missing(volume, resolved, now):
             if resolved != posixpath.join(base, inner):  # a link leads there
                 raise SubPathError(f"failed to create subPath directory {where}")
-            mode = stat.S_IFDIR | 0o750 if volume.read_only else volume.folder.mode
+            folder = volume.find(base, now) or volume.folder
+            mode = stat.S_IFDIR | 0o750 if volume.read_only else folder.mode
             volume.write(resolved, File(mode=mode, gid=volume.folder.gid), now)
         return resolved
 
@@ -227,6 +232,15 @@ class Volumes:
         return files
 
 
+def _is_missing(volume: Volume, path: str, now: float) -> bool:
+    """Whether there is known to be no file."""
+    try:
+        return volume.find(path, now) is None
+    except UnknownProgramError:
+        return False
+
+
+_FOLDER = File(mode=stat.S_IFDIR | 0o755)
 _ELSEWHERE = "/volume"
 """Stands for the path that a volume has on its node."""
 

@@ -54,7 +54,7 @@ def test_a_pod_starts_only_with_what_the_type_of_its_path_names() -> None:
         assert phases == {**dict.fromkeys(WAITS, "Pending"), **dict.fromkeys(STARTS, "Running")}
         assert "FailedMount" in await net.reasons("folder-file")
         assert (await net.run("ls /mnt"))[1].split() == [
-            "block", "char", "file", "folder", "new-file", "new-folder", "socket",
+            "block", "char", "file", "folder", "new-file", "new-folder", "none", "socket",
         ]  # fmt: skip
         await net.run("rm /mnt/file; mkdir /mnt/file")
         await net.advance(10)

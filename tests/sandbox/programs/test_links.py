@@ -102,6 +102,13 @@ def test_a_path_of_a_node_may_be_a_link() -> None:
     assert pod.run("cat /vol/data/f", volume="node") == "1\n"
 
 
+def test_missing_folders_of_nodes_are_created() -> None:
+    pod = Pod()
+    script = "echo 1 > /vol/data/f; stat -c %A /vol/data"
+    assert pod.run(script, volume="node", sub_path="a/b") == "drwxr-xr-x\n"
+    assert pod.run("cd /vol/data; cat a/b/f; rm -r a; ls", volume="node") == "1\n"
+
+
 def test_folders_above_mounted_volumes() -> None:
     script = "ls /vol; find /vol -type d"
     assert Pod().run(script, at="/vol/deep") == "deep\n/vol\n/vol/deep\n"
