@@ -74,8 +74,8 @@ class File(NamedTuple):
 
     @property
     def disk_space(self) -> int:
-        """The bytes that it takes on a disk, as far as they are known."""
-        return -(-(self.length or 0) // _BLOCK) * _BLOCK
+        """The bytes that it takes on a disk, as far as they are known; short links take none."""
+        return 0 if self.is_link else -(-(self.length or 0) // _BLOCK) * _BLOCK
 
 
 class _Version(NamedTuple):

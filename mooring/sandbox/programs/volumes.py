@@ -206,7 +206,7 @@ class Volumes:
         if spec.image is not None:
             return _image_volume(spec.image)
         if any(project(spec)):
-            return Volume(folder=folder, read_only=True, fs_type="tmpfs")
+            return Volume(folder=folder, read_only=True, fs_type="tmpfs", size=self._memory)
         if disk is None:
             return Volume(folder=folder, complete=False, space=self._space)
         if self._group is not None and disk.path:
