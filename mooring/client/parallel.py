@@ -13,8 +13,8 @@ P = ParamSpec("P")
 
 
 class DaemonThreads(Executor):
-    """Up to `most` threads, started when there is work and none is idle. Unlike those of a ThreadPoolExecutor they do not keep
-    the process alive: one that hangs, in a plugin for example, cannot prevent its end."""
+    """Up to `most` threads, started when there is work and none is idle. Unlike those of a ThreadPoolExecutor
+    they do not keep the process alive: one that hangs, in a plugin for example, cannot prevent its end."""
 
     def __init__(self, most: int, name: str) -> None:
         self._most = most

@@ -25,6 +25,7 @@ from mooring.sandbox.apiserver.kinds.types import object_type
 from mooring.serving.connection import Connection
 from mooring.serving.exchange import Application, Service
 from mooring.serving.limits import Limits
+from mooring.serving.shared_turns import SharedTurns
 from tests.fuzz.clients import Transport, loop
 from tests.fuzz.mutation import mutate_bytes, mutate_json, mutate_text
 from tests.fuzz.target import target, untimed
@@ -92,7 +93,8 @@ class Talk:
         which the server is waited for takes a `pause`. `unfinished` is set to the number of requests that it
         still handles when the client has left."""
         state, transport = ServerState(), Transport()
-        connection = Connection(self._config, state, self._limits, self._service.error, lambda _: None)
+        error = self._service.error
+        connection = Connection(self._config, state, self._limits, error, lambda _: None, SharedTurns())
         connection.connection_made(cast(asyncio.Transport, transport))
         for piece in pieces:
             if piece and not transport.closed:
