@@ -64,7 +64,8 @@ def test_the_root_lists_paths_that_are_served(server: Running) -> None:
 
 def test_the_authority_of_client_certificates_is_published(server: Running) -> None:
     path = "/api/v1/namespaces/kube-system/configmaps/extension-apiserver-authentication"
-    assert server.ask("GET", path).tree["data"] == {"client-ca-file": server.server.authority.decode()}
+    data = server.ask("GET", path).tree["data"]
+    assert data["client-ca-file"] == data["requestheader-client-ca-file"] == server.server.authority.decode()
 
 
 def test_the_kubeconfig_is_for_its_owner_only(server: Running) -> None:
