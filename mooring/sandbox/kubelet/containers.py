@@ -39,6 +39,7 @@ from mooring.sandbox.kubelet.shares import container_limits, pod_limits, shares_
 from mooring.sandbox.kubelet.surroundings import Surroundings
 from mooring.sandbox.kubelet.users import root_problem
 from mooring.sandbox.programs import cgroups
+from mooring.sandbox.programs.command_lines import runs_shell
 from mooring.sandbox.programs.environment import missing_file_key
 from mooring.sandbox.programs.files import Files, Volume
 from mooring.sandbox.programs.kernel import Shares
@@ -56,6 +57,10 @@ PULL_TIME = 1.0  # seconds from the error of a pull to waiting for the next
 RETRY = 5.0  # seconds until a missing ConfigMap or Secret is looked up again
 REMOVAL_TIME = 1.0  # seconds that a kubelet takes to remove all containers of a pod
 RESTARTING_ALL = "RestartingAllContainers"
+NOT_FOUND = 127  # what shells end with after a command that they do not find
+UNKNOWN_INPUT = (
+    "cannot run the input: what it would do is not known, and containers do not run in a sandbox cluster\n"
+)
 REMOVED = "The container is removed because RestartAllContainers in place"
 
 _AT_ONCE = Outcome(0.0)
@@ -430,6 +435,8 @@ class PodLife:
             one.spec, self._sources(one), one.files, one.started, work, stdin=one.stdin, wire=wire
         )
         self.work += work.done
+        if outcome is None and one.stdin.chunks and runs_shell(one.spec):
+            return _unknown_input(now - one.started), True
         if outcome is None:
             return usual, False
         if one.is_init or one in self.ephemerals or outcome.run_time is None:
@@ -606,6 +613,11 @@ class PodLife:
                 self._stale[one] = None
         self.started = any(one.ran for one in self.all)
         self.initialized = any(one.ran for one in self.containers)
+
+
+def _unknown_input(at: float) -> Outcome:
+    """Return the end of a shell that a client has entered something in whose effect is not known."""
+    return Outcome(max(at, SHORTEST), NOT_FOUND, ((at, UNKNOWN_INPUT),), errors=frozenset((0,)))
 
 
 def pod_text(pod: Pod) -> str:

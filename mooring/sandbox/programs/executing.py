@@ -3,25 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Final, NamedTuple, Protocol
+from typing import NamedTuple, Protocol
 
-from mooring.sandbox.programs.images import PLAIN_IMAGES, image_name
 from mooring.sandbox.programs.program import Outcome
-from mooring.sandbox.programs.specs import ContainerSpec
-
-_SHELLS: Final = frozenset(("sh", "bash", "ash", "dash"))
-
-
-def is_shell(command: Sequence[str]) -> bool:
-    """Whether a command is an interactive shell."""
-    options = [word for word in command[1:] if word not in ("-i", "-l", "--login")]
-    return command[0].rpartition("/")[2] in _SHELLS and not options
-
-
-def runs_shell(spec: ContainerSpec) -> bool:
-    """Whether the program of a container is an interactive shell: many plain images have one."""
-    words = [*spec.command, *spec.args]
-    return is_shell(words) if words else image_name(spec.image) in PLAIN_IMAGES - {"agnhost"}
 
 
 class ContainerRun(NamedTuple):

@@ -8,6 +8,7 @@ from typing import Final, NamedTuple
 
 import msgspec
 
+from mooring.sandbox.programs.command_lines import command_line
 from mooring.sandbox.programs.environment import read_environment, substitute
 from mooring.sandbox.programs.errors import ExitError, ForeverError, UnknownProgramError
 from mooring.sandbox.programs.files import FileError, Files
@@ -73,12 +74,11 @@ def run_program(
 ) -> Outcome | None:
     """Return what the container does, or None where that is not known. It reads and writes `files`. `started`
     is when the run began, `work` what it may cost."""
-    words, image = [*spec.command, *spec.args], image_name(spec.image)
-    if image in SERVERS and not spec.command and (not words or words[0].startswith("-")):
+    image = image_name(spec.image)
+    if image in SERVERS and not spec.command and (not spec.args or spec.args[0].startswith("-")):
         mounts = (one.mount_path for one in spec.volume_mounts)
         return Outcome(None, listeners=listeners_of_image(image, mounts, spec.args))
-    if not spec.command and (own := find_image(spec.image).command):
-        words = [own[0], *(spec.args or own[1:])]
+    words = command_line(spec)
     if not words:
         return None
     files.work = work or Work()

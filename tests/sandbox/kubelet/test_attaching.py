@@ -18,7 +18,7 @@ class Container:
 
     def __init__(self, stage: Nodes, uid: str) -> None:
         self._stage = stage
-        self._uid = uid
+        self.uid = uid
 
     @classmethod
     async def run(cls, stage: Nodes, *command: str, **fields: Any) -> Container:
@@ -28,15 +28,15 @@ class Container:
 
     @property
     def printed(self) -> list[tuple[float, str]]:
-        outcome = self._stage.server.api.containers.follow(self._uid, "main").outcome
+        outcome = self._stage.server.api.containers.follow(self.uid, "main").outcome
         return [(round(at), text) for at, text in outcome.output]
 
     async def enter(self, text: str | None) -> None:
-        self._stage.server.api.containers.enter(self._uid, "main", text)
+        self._stage.server.api.containers.enter(self.uid, "main", text)
         await self._stage.advance(1)
 
     async def end(self, exit_code: int) -> None:
-        self._stage.server.api.containers.end(self._uid, "main", exit_code)
+        self._stage.server.api.containers.end(self.uid, "main", exit_code)
         await self._stage.advance(1)
 
 
@@ -67,14 +67,30 @@ def test_a_container_without_input_is_at_its_end_at_once(command: str) -> None:
     play(scene)
 
 
-def test_a_shell_runs_until_it_is_left() -> None:
+@pytest.mark.parametrize("command", [["sh"], []])  # the shell of the image
+def test_a_shell_runs_until_it_is_left(command: list[str]) -> None:
     async def scene(stage: Nodes) -> None:
-        shell = await Container.run(stage, "sh", stdin=True, tty=True)
+        shell = await Container.run(stage, *command, stdin=True, tty=True)
         await stage.advance(10)
         assert await stage.phase() == "Running"
         await shell.end(3)
         status = await stage.status()
         assert status["phase"] == "Failed"
         assert status["containerStatuses"][0]["state"]["terminated"]["exitCode"] == 3
+
+    play(scene)
+
+
+def test_a_shell_ends_with_an_error_at_input_whose_effect_is_not_known() -> None:
+    async def scene(stage: Nodes) -> None:
+        shell = await Container.run(stage, "sh", stdin=True, stdinOnce=True)
+        await shell.enter("echo one\nmake test\n")
+        await shell.enter(None)
+        status = await stage.status()
+        end = status["containerStatuses"][0]["state"]["terminated"]
+        assert (status["phase"], end["exitCode"]) == ("Failed", 127)
+        run = stage.server.api.runs.find(shell.uid, "main", end["startedAt"])
+        assert run is not None
+        assert run.outcome.output[0][1].startswith("cannot run the input")
 
     play(scene)

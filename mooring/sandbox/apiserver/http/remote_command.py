@@ -15,8 +15,9 @@ from mooring.sandbox.apiserver.http.channels import ERROR, STDERR, STDOUT, Chann
 from mooring.sandbox.apiserver.http.terminal import INTERRUPT, PROMPT, Terminal
 from mooring.sandbox.apiserver.objects import Tree, encode_json
 from mooring.sandbox.apiserver.verbs.request import CommandAnswer
+from mooring.sandbox.programs.command_lines import is_shell
 from mooring.sandbox.programs.errors import ExitError
-from mooring.sandbox.programs.executing import NotRunningError, is_shell
+from mooring.sandbox.programs.executing import NotRunningError
 from mooring.sandbox.programs.program import Outcome
 from mooring.serving.exchange import Exchange
 

@@ -29,9 +29,10 @@ from mooring.sandbox.apiserver.verbs.request import (
 from mooring.sandbox.network.messages import NetworkError
 from mooring.sandbox.network.network import dial_error
 from mooring.sandbox.network.services import Source
+from mooring.sandbox.programs.command_lines import runs_shell
 from mooring.sandbox.programs.conversations import Conversation
 from mooring.sandbox.programs.conversations import connect as connect_to_port
-from mooring.sandbox.programs.executing import NotRunningError, runs_shell
+from mooring.sandbox.programs.executing import NotRunningError
 from mooring.sandbox.programs.logs import LogError, choose_container
 from mooring.sandbox.programs.program import Outcome
 from mooring.sandbox.programs.specs import ContainerSpec, LoggedPod
