@@ -17,6 +17,8 @@ from mooring.sandbox.programs.work import Work
 T = TypeVar("T")
 
 MOST_KEPT: Final = 2_000  # answers of one run; a program that asks for more is taken to run on
+MOST_BYTES: Final = 4 * 1024 * 1024  # of these answers
+_PER_RECORD: Final = 200  # bytes of a DNS record
 
 
 class Client(NamedTuple):
@@ -53,24 +55,29 @@ class Answers:
 
     def __init__(self) -> None:
         self._kept: dict[tuple[float, str, int], Any] = {}
-
-    def __len__(self) -> int:
-        return len(self._kept)
+        self._bytes = 0
 
     def get(self, key: tuple[float, str, int], act: Callable[[], T]) -> T:
         """Return what an action returned the first time. Raises NetworkError and ForeverError."""
         if key not in self._kept:
-            if len(self._kept) >= MOST_KEPT:
+            if len(self._kept) >= MOST_KEPT or self._bytes >= MOST_BYTES:
                 raise ForeverError
             try:
                 self._kept[key] = act()
             except NetworkError as error:
                 self._kept[key] = error
+            self._bytes += _size(self._kept[key])
         kept = self._kept[key]
         if isinstance(kept, NetworkError):
             raise kept
         result: T = kept
         return result
+
+
+def _size(answer: object) -> int:
+    if isinstance(answer, Reply):
+        return len(answer.body)
+    return len(answer) * _PER_RECORD if isinstance(answer, list) else 0
 
 
 class Wire:
@@ -79,7 +86,7 @@ class Wire:
     def __init__(self, client: Client, until: float = math.inf, answers: Answers | None = None) -> None:
         self.client = client
         self._until = until
-        self._answers = answers or Answers()
+        self._answers = Answers() if answers is None else answers
         self._count = Counter[tuple[float, str]]()
 
     def ask(self, at: float, what: str, act: Callable[[Client], T], work: Work) -> T:

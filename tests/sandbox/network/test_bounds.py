@@ -11,9 +11,11 @@ import pytest
 from mooring.client.api_errors import ApiError
 from mooring.sandbox.apiserver.answering import answer_request
 from mooring.sandbox.network.backends import MOST_KEPT, Backends, Endpoint, KeptBackends
-from mooring.sandbox.network.messages import Query
+from mooring.sandbox.network.messages import LARGEST, Query, Reply
+from mooring.sandbox.network.names import DnsRecord
 from mooring.sandbox.network.slices import SLICES
 from mooring.sandbox.programs.errors import ForeverError
+from mooring.sandbox.programs.wire import Answers
 from mooring.sandbox.programs.work import MOST_WORK, Work
 from tests.sandbox.network.kit import Net, connected
 
@@ -134,6 +136,16 @@ def test_others_have_their_turn_between_servers_that_clients_reach_by_proxy() ->
         assert turns > 50
 
     connected(scene)
+
+
+@pytest.mark.parametrize("answer", [Reply(body=bytes(LARGEST)), [DnsRecord("a", "A", "10.0.0.1")] * 6_000])
+def test_answers_that_a_script_gets_again_are_bounded(answer: object) -> None:
+    answers = Answers()
+    for number in range(5):
+        assert answers.get((0.0, "a", number % 4), lambda: answer) is answer
+    with pytest.raises(ForeverError):
+        answers.get((0.0, "a", 4), lambda: answer)
+    assert answers.get((0.0, "a", 0), lambda: None) is answer
 
 
 def test_forms_are_bounded() -> None:

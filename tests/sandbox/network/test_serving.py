@@ -140,6 +140,28 @@ def test_a_script_waits_for_a_service() -> None:
     connected(scene)
 
 
+def test_a_script_gets_each_answer_once() -> None:
+    """However often it is evaluated again: requests have effects, and what it has printed stays."""
+
+    async def scene(net: Net) -> None:
+        for name in ("a", "b", "c"):
+            await net.serve(name)
+        await net.expose()
+        script = "while true; do wget -qO- web/hostname; echo; sleep 10; done"
+        client = {"name": "main", "image": "busybox", "command": ["sh", "-c", script]}
+        await net.run_pod("loop", containers=[client])
+        await net.advance(1)
+        before = await net.log("loop")
+        await net.advance(40)
+        after = await net.log("loop")
+        assert after.startswith(before)
+        assert sorted(after.split()) == ["a", "a", "b", "b", "c"]
+        served = "".join([await net.log(name) for name in ("a", "b", "c")])
+        assert served.count("GET /hostname") == 5
+
+    connected(scene)
+
+
 def test_an_endless_client_is_bounded() -> None:
     async def scene(net: Net) -> None:
         await net.serve("web")
