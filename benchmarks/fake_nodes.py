@@ -15,6 +15,7 @@ from contextlib import suppress
 from typing import Any
 
 from mooring.api.kinds import LEASES, PODS
+from mooring.api.objects import Pod
 from mooring.cli.process import relax_collector
 from mooring.client.cache import Cache
 from mooring.client.controller import Context
@@ -94,9 +95,17 @@ async def measure(nodes: int, pods: int) -> None:
     known = second.cache.follow(PODS)
     await second.cache.synced.wait()
 
+    waiting = {each.key for each in known}
+
+    def follow(_: Pod | None, each: Pod | None) -> None:
+        if each is not None and each.status.phase == "Running":
+            waiting.discard(each.key)
+
+    known.subscribe(follow)
+
     async def run() -> None:
         second.begin()
-        while any(each.status.phase != "Running" for each in known):
+        while waiting:
             await asyncio.sleep(0.05)
 
     await timed(f"{pods:,} bound pods: Running", pods, PODS_PER_SECOND, run)
