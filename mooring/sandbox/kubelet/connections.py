@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import deque
 from collections.abc import Iterable
 from typing import Any, Final
 
@@ -28,7 +27,7 @@ class Connection:
         self.resumes_at: float | None = None
         """When the program asks for what is not known yet."""
         self._answers = Answers()
-        self._lines: deque[tuple[float, str]] = deque(maxlen=_MOST_LINES)
+        self._lines: tuple[tuple[float, str], ...] = ()
         self._outcome = Outcome(None)
         self._exit: tuple[float, int] | None = None
 
@@ -45,7 +44,7 @@ class Connection:
 
     def log(self, lines: Iterable[tuple[float, str]]) -> Outcome:
         """Add to what is printed, at seconds from the start of the run."""
-        self._lines.extend(lines)
+        self._lines = (*self._lines, *lines)[-_MOST_LINES:]
         return self._completed()
 
     def exit(self, seconds: float, code: int) -> Outcome:

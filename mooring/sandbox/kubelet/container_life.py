@@ -72,7 +72,7 @@ class ContainerLife:
         self.outcome = FOREVER
         self.files = NO_FILES
         self.sources: Sources | None = None  # as they were at its start
-        self.connection = Connection()
+        self.connection = NO_CONNECTION
         self.notices: list[tuple[float, Note]] = []  # events to come
         self.end: Ended | None = None
         self.last: Ended | None = None
@@ -159,4 +159,6 @@ class ContainerLife:
 
 FOREVER = Outcome(None)
 NO_FILES = Files()
+NO_CONNECTION = Connection()
+"""Of a container that has not started."""
 HEALTHY = Health(0.0, (Change(0.0, None),))

@@ -225,7 +225,8 @@ class PodLife:
         """Connect the pod to the network, at its address."""
         self.client = client
         for one in (*self.all, *self.ephemerals):
-            one.connection.client = client
+            if one.state == RUNNING:
+                one.connection = Connection(client)
 
     def log(self, one: ContainerLife, output: Iterable[tuple[float, str]], now: float) -> None:
         """Add what a hook or a server has written at so many seconds from now."""
@@ -365,6 +366,8 @@ class PodLife:
 
     def _post_start(self, one: ContainerLife, now: float) -> bool:
         """Run the postStart hook of a container that starts; return whether it fails."""
+        if one.spec is None or one.spec.lifecycle is None:
+            return False
         work = Work()
         outcome = run_post_start(one, now, work)
         self.work += work.done
@@ -490,7 +493,7 @@ class PodLife:
 
     def follows_sources(self, now: float) -> bool:
         """Whether a running container is yet to read files that come from ConfigMaps, Secrets or the pod."""
-        return any(self.surroundings.may_change(one, now) for one in self.all)
+        return self.surroundings.may_change(self.all, now)
 
     def update(self, sources: Sources, now: float) -> None:
         """Follow a change of what files come from; running containers keep their variables."""
@@ -607,7 +610,7 @@ class PodLife:
                 continue
             one.recall(before[one.name])
             if one.state == RUNNING:
-                one.sources = self.surroundings.sources
+                one.sources, one.connection = self.surroundings.sources, Connection(self.client)
                 with suppress(SubPathError):
                     one.files = self._mount(one, one.started)
                 self._stale[one] = None

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Collection
 from fnmatch import fnmatchcase
+from functools import lru_cache
 from typing import Final, NamedTuple
 
 MISSING_TAGS: Final = frozenset(("404", "nonexistent", "non-existent", "does-not-exist"))
@@ -80,6 +81,7 @@ def _split(image: str) -> tuple[str, str]:
     return registry, f"library/{path}" if registry == _DOCKER and "/" not in path else path
 
 
+@lru_cache(1024)
 def _name_problem(image: str) -> str:
     """Return why an image's name is invalid, or ""."""
     if re.fullmatch("[0-9a-f]{64}", image):

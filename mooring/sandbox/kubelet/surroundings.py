@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
 
 from mooring.sandbox.kubelet.container_life import NO_FILES, RUNNING, ContainerLife
@@ -97,11 +97,8 @@ class Surroundings:
         """Whether a run of a container has written to a volume."""
         return self._volumes is not None and self._volumes.written_by(files)
 
-    def may_change(self, one: ContainerLife, now: float) -> bool:
+    def may_change(self, containers: Iterable[ContainerLife], now: float) -> bool:
         """Whether a running container is yet to read files that come from ConfigMaps, Secrets or the pod."""
-        return (
-            self._volumes is not None
-            and self._volumes.follows_sources
-            and one.state == RUNNING
-            and one.files.last_read > now
-        )
+        if self._volumes is None or not self._volumes.follows_sources:
+            return False
+        return any(one.state == RUNNING and one.files.last_read > now for one in containers)

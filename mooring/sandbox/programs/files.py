@@ -10,7 +10,7 @@ import math
 import posixpath
 import stat
 from bisect import bisect_left, bisect_right, insort
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from copy import copy
 from functools import partial
@@ -129,6 +129,7 @@ class User(NamedTuple):
 READ, WRITE, EXECUTE = 4, 2, 1
 _ROOT = User()
 _FOLDER = File(mode=stat.S_IFDIR | 0o777)
+_ROOT_FOLDER = File(mode=stat.S_IFDIR | 0o755)
 
 
 class Volume:
@@ -329,6 +330,69 @@ class Volume:
             yield self._paths[index]
 
 
+class LazyVolume(Volume):
+    """Files that are made when a program first looks for one: most programs look for none."""
+
+    def __init__(
+        self,
+        read: Callable[[], dict[str, File]],
+        at: float = -math.inf,
+        *,
+        known: Iterable[str] = (),
+        folder: File = _FOLDER,
+        read_only: bool = False,
+        fs_type: int | str = 0xEF53,
+        size: int | None = None,
+        space: Space | None = None,
+    ) -> None:
+        """`at` is when the files were written."""
+        super().__init__(
+            complete=False,
+            known=known,
+            folder=folder,
+            read_only=read_only,
+            fs_type=fs_type,
+            size=size,
+            space=space,
+        )
+        self._read = read
+        self._read_at = at
+        self._is_filled = False
+
+    def find(self, path: str, at: float, work: Work | None = None) -> File | None:
+        self._fill()
+        return super().find(path, at, work)
+
+    def write(self, path: str, file: File | None, at: float, writer: object = None) -> None:
+        self._fill()
+        super().write(path, file, at, writer)
+
+    def used_space(self, at: float, *, by_programs: bool = False) -> int:
+        if not by_programs:
+            self._fill()
+        return super().used_space(at, by_programs=by_programs)
+
+    def _fill(self) -> None:
+        if not self._is_filled:
+            self._is_filled = True
+            for path, file in self._read().items():
+                super().write(path, file, self._read_at)
+
+    def refresh(self, now: float) -> bool:
+        """Make the files again; return whether a program may have seen another content before."""
+        if not self._is_filled:
+            return False
+        files = self._read()
+        changed = self.replace(files, now)
+        for path in files:
+            self.forget_oldest(path)
+        return changed
+
+    def detach(self) -> None:
+        """Refer no longer to what the files are made from."""
+        self._read = dict
+
+
 class Mount(NamedTuple):
     """A volume, or one of its paths, at a path of a container. What is in None is not known."""
 
@@ -361,11 +425,15 @@ class Files:
         known: Iterable[str] = (),
         disk_size: int | None = None,
         space: Space | None = None,
+        own: Callable[[], dict[str, File]] = dict,
+        started: float = -math.inf,
     ) -> None:
-        self.root = Volume(
-            complete=False,
+        """`own` returns the files of the container's own layer, which are there once it has started."""
+        self.root: Volume = LazyVolume(
+            own,
+            started,
             known=(TEMPORARY, *known),
-            folder=File(mode=stat.S_IFDIR | 0o755),
+            folder=_ROOT_FOLDER,
             read_only=read_only,
             size=disk_size,
             space=space,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import lru_cache
 from typing import Final, NamedTuple
 
 
@@ -119,6 +120,7 @@ def image_name(image: str) -> str:
     return image.partition("@")[0].rpartition("/")[2].partition(":")[0]
 
 
+@lru_cache(1024)
 def find_image(image: str) -> Image:
     """Return what is known of an image."""
     return _IMAGES.get(image_name(image), UNKNOWN_IMAGE)

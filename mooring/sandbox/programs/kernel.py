@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import math
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from typing import Final, NamedTuple
 from zlib import crc32
 
 from mooring.sandbox.programs.cgroups import ROOT, Limits
-from mooring.sandbox.programs.files import File, User, Volume
+from mooring.sandbox.programs.files import File, User
 from mooring.sandbox.programs.specs import Sysctl
-from mooring.sandbox.programs.work import Work
 
 _SWAPPED: Final = str.maketrans("./", "/.")
 KERNEL_FOLDERS: Final = ("/proc", "/sys")
@@ -84,33 +82,3 @@ def normalize_sysctl(name: str) -> str:
 
 def _sysctl_path(name: str) -> str:
     return normalize_sysctl(name).translate(_SWAPPED)
-
-
-class KernelFiles(Volume):
-    """Files of the kernel, made when a program first looks at one: most look at none."""
-
-    def __init__(self, read: Callable[[], dict[str, File]]) -> None:
-        super().__init__(complete=False, read_only=True, fs_type="proc")
-        self._read = read
-        self._is_filled = False
-
-    def find(self, path: str, at: float, work: Work | None = None) -> File | None:
-        if not self._is_filled:
-            self._is_filled = True
-            for name, file in self._read().items():
-                self.write(name, file, -math.inf)
-        return super().find(path, at, work)
-
-    def close(self) -> None:
-        """Refer to the pod no longer, which refers to these files."""
-        self._read = dict
-
-    def refresh(self, now: float) -> bool:
-        """Follow a change of what the kernel shows; return whether a program may have seen it before."""
-        if not self._is_filled:
-            return False
-        files = self._read()
-        changed = self.replace(files, now)
-        for path in files:
-            self.forget_oldest(path)
-        return changed

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import lru_cache
+
 from mooring.sandbox.programs.capabilities import ALL, capability_bits
 from mooring.sandbox.programs.files import Privileges, User
 from mooring.sandbox.programs.images import Account, find_image
@@ -12,7 +14,17 @@ _NO_CONTEXT = SecurityContext()
 
 def find_user(spec: ContainerSpec, pod: SecurityContext | None) -> User:
     """Return the user of a container."""
-    pod, own, image = pod or _NO_CONTEXT, spec.security_context or _NO_CONTEXT, find_image(spec.image)
+    pod, own = pod or _NO_CONTEXT, spec.security_context or _NO_CONTEXT
+    return _user_of_image(spec.image) if pod == own == _NO_CONTEXT else _find_user(spec.image, own, pod)
+
+
+@lru_cache(1024)
+def _user_of_image(image: str) -> User:
+    return _find_user(image, _NO_CONTEXT, _NO_CONTEXT)
+
+
+def _find_user(image_name: str, own: SecurityContext, pod: SecurityContext) -> User:
+    image = find_image(image_name)
     uid = _first(own.run_as_user, pod.run_as_user, image.user)
     try:
         account = image.find_account(uid) or Account("")

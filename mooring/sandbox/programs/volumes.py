@@ -6,6 +6,7 @@ import math
 import posixpath
 import stat
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from functools import partial
 from typing import NamedTuple
 
 from mooring.api.meta import Quantity
@@ -13,9 +14,9 @@ from mooring.api.quantity import QuantityError, to_value
 from mooring.sandbox.network.names import DOMAIN, SERVER
 from mooring.sandbox.programs.environment import substitute
 from mooring.sandbox.programs.errors import UnknownProgramError
-from mooring.sandbox.programs.files import File, Files, Mount, Volume
+from mooring.sandbox.programs.files import File, Files, LazyVolume, Mount, Volume
 from mooring.sandbox.programs.images import find_image, lacks_folder
-from mooring.sandbox.programs.kernel import KERNEL_FOLDERS, KernelFiles, Shares, id_range, kernel_files
+from mooring.sandbox.programs.kernel import KERNEL_FOLDERS, Shares, id_range, kernel_files
 from mooring.sandbox.programs.links import resolve
 from mooring.sandbox.programs.rights import find_user
 from mooring.sandbox.programs.sources import Data, Sources
@@ -70,16 +71,17 @@ class Volumes:
         self._group = (run.security_context or _NO_CONTEXT).fs_group
         self._disk_size = _size((sources.capacity or {}).get("ephemeral-storage"))
         self._memory = _memory_size(run, sources)
-        self._hosts = _hosts_file(run, sources)
-        self._resolver = _resolver_file(run, sources.metadata.namespace)
+        self._sources = sources  # as they were at first
         disks = {one.name: find_disk(one.name) for one in run.volumes}
         self._volumes = {one.name: self._make(one, disks[one.name], now) for one in run.volumes}
         self._id_range = id_range(sources.metadata.uid, run.host_users)
-        self._kernels: dict[str, KernelFiles] = {}  # by container
+        self._kernels: dict[str, LazyVolume] = {}  # by container
         self._host_paths = {
             one.name: one.host_path.path.strip("/") for one in run.volumes if one.host_path is not None
         }
         self._host_paths |= {name: disk.path for name, disk in disks.items() if disk is not None}
+        self.follows_sources = any(any(project(one)) for one in run.volumes)
+        """Whether a volume is filled from ConfigMaps, Secrets or the pod."""
         self.update(sources, now)
 
     def update(self, sources: Sources, now: float) -> bool:
@@ -105,16 +107,11 @@ class Volumes:
         """Give the room of all files back: the pod is gone."""
         self._space.close()
         for kernel in self._kernels.values():
-            kernel.close()
+            kernel.detach()
 
     @property
     def empty_dirs(self) -> dict[str, Volume]:
         return {one.name: self._volumes[one.name] for one in self._run.volumes if one.empty_dir is not None}
-
-    @property
-    def follows_sources(self) -> bool:
-        """Whether a volume is filled from ConfigMaps, Secrets or the pod."""
-        return any(any(project(one)) for one in self._run.volumes)
 
     def written_by(self, files: Files) -> bool:
         """Whether a run of a container has written to a volume."""
@@ -145,27 +142,33 @@ class Volumes:
             inner = self._find_sub_path(spec, one, sub_path, now)
             mounts.append(Mount(one.mount_path.rstrip("/") or "/", volume, inner, one.read_only))
         user = find_user(spec, pod)
-        kernel = KernelFiles(lambda: kernel_files(user, shares(), pod.sysctls, self._id_range))
+        kernel = LazyVolume(
+            lambda: kernel_files(user, shares(), pod.sysctls, self._id_range), read_only=True, fs_type="proc"
+        )
         self._kernels[spec.name] = kernel
         mounts += [Mount(folder, kernel, folder.strip("/")) for folder in KERNEL_FOLDERS]
         folders = {one.path.strip("/").partition("/")[0] for one in mounts}
-        files = Files(
+        return Files(
             mounts,
             user,
             read_only=bool(own.read_only_root_filesystem),
             folder=spec.working_dir,
-            known=(name for name in folders if lacks_folder(spec.image, name)),
+            known=[name for name in folders if lacks_folder(spec.image, name)],
             disk_size=self._disk_size,
             space=self._space,
+            own=partial(self._own_files, spec.image, mounts),
+            started=now,
         )
-        for path in {one.path.strip("/") for one in mounts} - {""}:
-            files.root.write(path, _FOLDER, now)
-        if self._hosts:
-            files.root.write("etc/hosts", File(self._hosts), now)
-        files.root.write("etc/resolv.conf", File(self._resolver), now)
-        for path, text in find_image(spec.image).files.items():
-            files.root.write(path, File(text), now)
-        return files
+
+    def _own_files(self, image: str, mounts: Iterable[Mount]) -> dict[str, File]:
+        """Return the files of a container that are on no volume, by their paths from the root."""
+        texts: dict[str, str | None] = {}
+        if hosts := _hosts_file(self._run, self._sources):
+            texts["etc/hosts"] = hosts
+        texts["etc/resolv.conf"] = _resolver_file(self._run, self._sources.metadata.namespace)
+        texts |= find_image(image).files
+        folders = {one.path.strip("/"): _FOLDER for one in mounts if one.path.strip("/")}
+        return folders | {path: File(text) for path, text in texts.items()}
 
     def _find_sub_path(self, spec: ContainerSpec, mount: VolumeMount, sub_path: str, now: float) -> str:
         """Return the path of a volume that is mounted; a folder that is missing there is created. Raises

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections import Counter
 from collections.abc import Callable
 from typing import Any, Final, NamedTuple, TypeVar
 
@@ -87,12 +86,12 @@ class Wire:
         self.client = client
         self._until = until
         self._answers = Answers() if answers is None else answers
-        self._count = Counter[tuple[float, str]]()
+        self._counts: dict[tuple[float, str], int] = {}
 
     def ask(self, at: float, what: str, act: Callable[[Client], T], work: Work) -> T:
         """Ask at a time. Raises NetworkError, LaterError and ForeverError."""
         if at > self._until:
             raise LaterError
-        self._count[at, what] += 1
+        count = self._counts[at, what] = self._counts.get((at, what), 0) + 1
         client = self.client._replace(work=work)
-        return self._answers.get((at, what, self._count[at, what]), lambda: act(client))
+        return self._answers.get((at, what, count), lambda: act(client))

@@ -9,6 +9,7 @@ from mooring.sandbox.programs.files import File, FileError, Files, Mount, User, 
 from mooring.sandbox.programs.kernel import Shares
 from mooring.sandbox.programs.program import run_program
 from mooring.sandbox.programs.sources import Sources
+from mooring.sandbox.programs.space import Space
 from mooring.sandbox.programs.specs import (
     ConfigMapVolume,
     ContainerSpec,
@@ -251,3 +252,20 @@ def test_sub_paths_are_expanded() -> None:
     for text in ("/$(NAME)", "../$(NAME)", "$(OTHER)"):
         with pytest.raises(SubPathError):
             expand_sub_path(text, {"NAME": "web"})
+
+
+def test_files_that_are_made_when_they_are_looked_for_take_room_and_give_it_back() -> None:
+    calls, space = list[int](), Space(1_000_000)
+
+    def read() -> dict[str, File]:
+        calls.append(1)
+        return {"etc/hosts": File("127.0.0.1\tlocalhost\n")}
+
+    files = Files(own=read, started=5.0, space=space)
+    assert (calls, space.used) == ([], 0)
+    assert files.read("/etc/hosts", 7.0) == files.read("/etc/hosts", 8.0) == "127.0.0.1\tlocalhost\n"
+    assert files.changed_at("/etc/hosts", 8.0) == 5.0
+    assert calls == [1]
+    assert space.used > 0
+    files.root.close()
+    assert space.used == 0
