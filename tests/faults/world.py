@@ -16,7 +16,7 @@ from mooring.client.virtual_time import START, VirtualTimeLoop
 from mooring.sandbox.apiserver.port import EmbeddedCluster
 from mooring.sandbox.apiserver.server import EmbeddedServer
 from mooring.sandbox.cluster.local_cluster import STANDARD
-from mooring.sandbox.controllers import controllers
+from mooring.sandbox.controllers.all_controllers import controllers
 from mooring.sandbox.kubelet import FakeNodes, make_nodes
 from mooring.sandbox.kubelet.devices import DEVICES
 from tests.faults.checker import Checker

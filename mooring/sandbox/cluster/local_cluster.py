@@ -26,7 +26,7 @@ from mooring.sandbox.cluster.applying import Applier
 from mooring.sandbox.cluster.component_leases import CONTROLLERS, SCHEDULER, ComponentLeases
 from mooring.sandbox.cluster.coscheduling import DEFINITION
 from mooring.sandbox.cluster.local_scheduler import USER_AGENT, LocalScheduler
-from mooring.sandbox.controllers import controllers
+from mooring.sandbox.controllers.all_controllers import controllers
 from mooring.sandbox.kubelet import FakeNodes
 
 HIGHEST_SPEED = 100.0

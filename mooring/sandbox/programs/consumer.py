@@ -12,7 +12,6 @@ import msgspec
 from mooring.sandbox.network.messages import NetworkError, Query, Reply
 from mooring.sandbox.network.network import dial_error
 from mooring.sandbox.programs.errors import ForeverError, UnknownProgramError
-from mooring.sandbox.programs.images import find_image
 from mooring.sandbox.programs.listeners import Listener, Process, text
 from mooring.sandbox.programs.loads import Load
 from mooring.sandbox.programs.netexec import port_number
@@ -21,7 +20,7 @@ from mooring.sandbox.programs.resolving import find_addresses
 if TYPE_CHECKING:
     from mooring.sandbox.programs.shell import Shell
 
-IMAGE: Final = "resource-consumer"
+_SERVICE: Final = "resource-consumer"
 _FORM: Final = "application/x-www-form-urlencoded"
 _MOST_REQUESTS: Final = 200  # of one request to the controller
 _NUMBER: Final = re.compile(r"\d{1,9}")
@@ -46,7 +45,7 @@ _CONSUMPTIONS: Final = {
 def run(shell: Shell, words: list[str]) -> int:
     """Run the program of the image."""
     flags = [re.fullmatch(r"--?port=(\d{1,5})", word) for word in words]
-    if shell.image is not find_image(IMAGE) or not all(flags):
+    if not shell.image.uses_loads or not all(flags):
         raise UnknownProgramError("consumer")
     port = port_number(flags[-1].group(1)) if flags and flags[-1] else 8080
     shell.listeners.append(Listener(port, _consume))
@@ -82,7 +81,7 @@ def _read_numbers(query: Query, names: tuple[str, ...]) -> list[int] | Reply:
 
 def listen(shell: Shell, flags: dict[str, str]) -> None:
     """Run the controller."""
-    service = flags.get("consumer-service-name", IMAGE)
+    service = flags.get("consumer-service-name", _SERVICE)
     namespace = flags.get("consumer-service-namespace", "default")
     controller = Controller(
         f"{service}.{namespace}.svc.cluster.local", port_number(flags.get("consumer-port", "8080"))

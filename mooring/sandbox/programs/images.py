@@ -26,6 +26,8 @@ class Image(NamedTuple):
     command: tuple[str, ...] = ()
     files: Mapping[str, str | None] = {}
     """Some of its files, by path. The content of those with None is not known."""
+    uses_loads: bool = False
+    """Whether it uses CPU and memory only as its clients ask it to."""
 
     def find_account(self, uid: int) -> Account | None:
         """Return an account; None if there is none. Raises LookupError if that is not known."""
@@ -93,7 +95,7 @@ _IMAGES: Final = {
         unknown=1001, files={_RELEASE: 'PRETTY_NAME="Ubuntu"\nNAME="Ubuntu"\nID=ubuntu\nID_LIKE=debian\n'}
     ),
     "nonroot": Image(user=1234, unknown=0),
-    "resource-consumer": Image(command=("/consumer",), unknown=0),
+    "resource-consumer": Image(command=("/consumer",), unknown=0, uses_loads=True),
     "sample-apiserver": Image(command=("sample-apiserver",), unknown=0),
     "nonewprivs": Image(command=("nnp",), unknown=0),
     "nautilus": _update_demo("nautilus"),

@@ -12,8 +12,7 @@ from collections.abc import Iterator
 from mooring.api.meta import Quantity
 from mooring.api.objects import Container, Pod, ResourceRequirements
 from mooring.api.quantity import QuantityError, parse
-from mooring.sandbox.programs import consumer
-from mooring.sandbox.programs.images import image_name
+from mooring.sandbox.programs.images import find_image
 from mooring.sandbox.programs.loads import Loads
 
 ANNOTATIONS = {"cpu": "mooring/cpu-usage", "memory": "mooring/memory-usage"}
@@ -28,7 +27,7 @@ def container_usage(pod: Pod, loads: Loads, now: float) -> dict[str, dict[str, i
 
     def usage(container: Container, resource: str) -> int:
         request, usual = request_of(container, resource) or 0, None
-        if image_name(container.image) == consumer.IMAGE:
+        if find_image(container.image).uses_loads:
             usual = loads.measure(pod.uid, container.name, resource, now)
             limits = [one.limits.get(resource) for one in (container.resources, pod.spec.resources) if one]
             usual = min(usual, *(parse(limit) for limit in limits if limit is not None), usual)

@@ -17,7 +17,7 @@ from mooring.client.virtual_time import VirtualTimeLoop
 from mooring.sandbox.apiserver.port import EmbeddedCluster
 from mooring.sandbox.apiserver.server import EmbeddedServer
 from mooring.sandbox.apiserver.verbs.request import Answer
-from mooring.sandbox.controllers import controllers
+from mooring.sandbox.controllers.all_controllers import controllers
 from tests.sandbox.controllers.kit import Embedded, resource, workload
 from tests.sandbox.controllers.upkeep_scenes import budget, claim, live_on, node, volume
 
