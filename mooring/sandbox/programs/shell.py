@@ -12,51 +12,29 @@ import re
 import shlex
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from functools import partial
 from typing import Final, TypeVar
 
 from mooring.sandbox.programs.errors import ExitError, ForeverError, ReturnError, UnknownProgramError
-from mooring.sandbox.programs.expansion import Expansion
 from mooring.sandbox.programs.files import NOT_THERE, FileError, Files
+from mooring.sandbox.programs.grammar import Grammar, SimpleCommand
 from mooring.sandbox.programs.images import UNKNOWN_IMAGE, Image
 from mooring.sandbox.programs.listeners import Listener
 from mooring.sandbox.programs.servers import Server
 from mooring.sandbox.programs.stdin import EMPTY, Stdin
 from mooring.sandbox.programs.wire import Client, LaterError, Wire
-from mooring.sandbox.programs.words import ERRORS, NAME, OUTPUT, Part, Token, Word, tokenize
+from mooring.sandbox.programs.words import Part, Token, Word, tokenize
 from mooring.sandbox.programs.work import PER_UNIT, Work
 
 T = TypeVar("T")
 
 MOST_STEPS: Final = 2_000  # commands of one run; a script that needs more is taken to run forever
-MOST_TOKENS: Final = 20_000  # of all scripts that define functions
 MOST_OUTPUT: Final = 64 * 1024
 _ASKING: Final = 40  # units of work for each question to the network
 
-_KEYWORDS: Final = frozenset(
-    (
-        "if",
-        "then",
-        "elif",
-        "else",
-        "fi",
-        "while",
-        "until",
-        "do",
-        "done",
-        "for",
-        "in",
-        "case",
-        "esac",
-        "{",
-        "}",
-        "!",
-    )
-)
 _ASSIGNMENT: Final = re.compile(r"([A-Za-z_][A-Za-z0-9_]*)=")
 
 
-class Shell(Expansion):
+class Shell(Grammar):
     """One run of a script. `seconds` is the time that it has taken, `output` what it printed when; `started`
     is in seconds since the epoch, None if it is not known. A variable that is None has a value that is not
     known. With `knows_image`, the image sets no variables of its own. The output of a hook is lost, except
@@ -85,18 +63,13 @@ class Shell(Expansion):
         self.output: list[tuple[float, str]] = []
         self.errors: set[int] = set()  # which of these went to the standard error output
         self.status = 0
-        self.input: str | None = None  # what a pipe or a client provides
         self.stdin: Stdin | None = None  # of the container whose program it is
         self.server: Server | None = None  # what it serves
         self.listeners: list[Listener] = []
         self.wire: Wire | None = None  # to the network
         self.resumes_at = math.inf  # when it asks for what is not known yet
         self.waited = 0.0  # for the network
-        self.functions: dict[str, tuple[list[Token], int]] = {}  # where their bodies begin
         self.term_handler = ""  # a script
-        self.is_waiting = False  # in the condition of a loop
-        self.background_end = 0.0  # when all commands in the background have ended
-        self._tested = 0  # around what runs: conditions and others whose failure does not end the shell
         self._calls = 0  # of functions, one in another
         self._errors = ""  # where the error output goes: "" to the log, "&" to the output, or a path
         self.most_output = MOST_OUTPUT  # characters; a script that prints more is taken to run forever
@@ -253,312 +226,46 @@ class Shell(Expansion):
         self.variables, self.exported, self.functions, self.arguments, self.options = kept
         self._tested, self.files.folder = tested, folder
 
-    # ---- grammar: each method returns the index after what it has read, and runs it if `run`
+    # ---- simple commands
 
-    def _list(self, tokens: list[Token], at: int, ends: tuple[str, ...], *, run: bool) -> int:
-        while True:
-            start = at
-            while at < len(tokens) and tokens[at] in (";", "\n"):
-                at += 1
-            if at >= len(tokens) or _keyword(tokens[at]) in ends or tokens[at] in ends:
-                self.work.spend(1 + at - start)
-                return at
-            if run and "&" in tokens and self._is_background(tokens, at):
-                at = self._run_in_background(tokens, at)
-            else:
-                at = self._and_or(tokens, at, run=run)
-            self.work.spend(1 + at - start)
-            if at < len(tokens) and tokens[at] == "&":
-                at += 1
-            elif at < len(tokens) and tokens[at] not in (";", "\n") and tokens[at] not in ends:
-                raise UnknownProgramError(f"unexpected {tokens[at]}")
-
-    def _is_background(self, tokens: list[Token], at: int) -> bool:
-        self.work.spend(len(tokens) // 16)
-        end = self._and_or(tokens, at, run=False)
-        return tokens[end : end + 1] == ["&"]
-
-    def _run_in_background(self, tokens: list[Token], at: int) -> int:
-        """Run commands in a shell of their own, while the script goes on."""
-        before = self.seconds
-        with self.subshell():
-            try:
-                self._and_or(tokens, at, run=True)
-            except ForeverError:
-                self.seconds = math.inf
-        self.background_end = max(self.background_end, self.seconds)
-        self.seconds, self.status = before, 0
-        return self._and_or(tokens, at, run=False)
-
-    def _and_or(self, tokens: list[Token], at: int, *, run: bool) -> int:
-        at = self._checked(tokens, at, run=run)
-        while at < len(tokens) and tokens[at] in ("&&", "||"):
-            wanted = tokens[at] == "&&"
-            at += 1
-            while at < len(tokens) and tokens[at] == "\n":
-                at += 1
-            at = self._checked(tokens, at, run=run and (self.status == 0) == wanted)
-        return at
-
-    def _checked(self, tokens: list[Token], at: int, *, run: bool) -> int:
-        """Run a pipeline. By `set -e`, the shell ends if it fails, unless that is tested."""
-        if not (run and "e" in self.options):
-            return self._pipeline(tokens, at, run=run)
-        end = self._pipeline(tokens, at, run=False)
-        is_tested = tokens[end : end + 1] in (["&&"], ["||"]) or _keyword(tokens[at]) == "!"
-        self._tested += is_tested
-        self._pipeline(tokens, at, run=True)
-        self._tested -= is_tested
-        if self.status and not (is_tested or self._tested) and "e" in self.options:
-            raise ExitError(self.status)
-        return end
-
-    def _condition(self, tokens: list[Token], at: int, end: str, *, run: bool) -> int:
-        """Run the commands whose status decides, up to a keyword."""
-        self._tested += run
-        at = self._expect(tokens, self._list(tokens, at, (end,), run=run), end)
-        self._tested -= run
-        return at
-
-    def _pipeline(self, tokens: list[Token], at: int, *, run: bool) -> int:
-        if at >= len(tokens) or _keyword(tokens[at]) != "!":
-            return self._joined(tokens, at, run=run)
-        at = self._joined(tokens, at + 1, run=run)
-        self.status = int(not self.status) if run else self.status
-        return at
-
-    def _joined(self, tokens: list[Token], at: int, *, run: bool) -> int:
-        """Run commands that are joined by pipes, one after another: each gets all that the one before
-        prints, so those that take time are not understood."""
-        self.work.spend(len(tokens) // 16)
-        if not run or "|" not in tokens:
-            at = self._one(tokens, at, run=run)
-            while at < len(tokens) and tokens[at] == "|":
-                at = self._one(tokens, at + 1, run=False)
-            return at
-        before, outer = self.seconds - self.waited, self.input
-        start, failure = at, 0
-        while True:
-            end = self._one(tokens, at, run=False)
-            if end >= len(tokens) or tokens[end] != "|":
-                break
-            self.input = self._capture(partial(self._run_one, tokens, at))
-            failure = self.status or failure
-            if self.seconds - self.waited > before:
-                raise UnknownProgramError("a pipe that takes time")
-            at = end + 1
-        if at == start:
-            self._one(tokens, at, run=True)
-        else:
-            self._run_one(tokens, at)
-        if "pipefail" in self.options:
-            self.status = self.status or failure
-        self.input = outer
-        return end
-
-    def _run_one(self, tokens: list[Token], at: int) -> int:
-        with self.subshell():
-            self._one(tokens, at, run=True)
-        return self.status
-
-    def _one(self, tokens: list[Token], at: int, *, run: bool) -> int:
-        keyword = _keyword(tokens[at]) if at < len(tokens) else ""
-        if keyword == "if":
-            return self._if(tokens, at + 1, run=run)
-        if keyword in ("while", "until"):
-            return self._while(tokens, at + 1, keyword, run=run)
-        if keyword == "for":
-            return self._for(tokens, at + 1, run=run)
-        if keyword == "case":
-            return self._case(tokens, at + 1, run=run)
-        if tokens[at : at + 1] == ["("]:
-            return self._parenthesised(tokens, at + 1, run=run)
-        if keyword == "{":
-            return self._expect(tokens, self._list(tokens, at + 1, ("}",), run=run), "}")
-        if keyword or at >= len(tokens):
-            raise UnknownProgramError(f"unexpected {keyword}")
-        if tokens[at + 1 : at + 3] == ["(", ")"]:
-            return self._function(tokens, at, run=run)
-        return self._simple(tokens, at, run=run)
-
-    def _expect(self, tokens: list[Token], at: int, keyword: str) -> int:
-        if at >= len(tokens) or _keyword(tokens[at]) != keyword:
-            raise UnknownProgramError(f"missing {keyword}")
-        return at + 1
-
-    def _function(self, tokens: list[Token], at: int, *, run: bool) -> int:
-        word, start = tokens[at], at + 3
-        while start < len(tokens) and tokens[start] == "\n":
-            start += 1
-        start = self._expect(tokens, start, "{")
-        end = self._expect(tokens, self._list(tokens, start, ("}",), run=False), "}")
-        if not isinstance(word, Word) or not NAME.fullmatch(word.bare):
-            raise UnknownProgramError("a function without a name")
-        if run:
-            scripts = {id(one): len(one) for one, _ in self.functions.values()} | {id(tokens): len(tokens)}
-            if sum(scripts.values()) > MOST_TOKENS:
-                raise UnknownProgramError("too many functions")
-            self.functions[word.bare] = tokens, start
-            self.status = 0
-        return end
-
-    def _parenthesised(self, tokens: list[Token], at: int, *, run: bool) -> int:
-        end = self._list(tokens, at, (")",), run=False)
-        if tokens[end : end + 1] != [")"]:
-            raise UnknownProgramError("missing )")
-        if run:
-            with self.subshell():
-                self._list(tokens, at, (")",), run=True)
-        return end + 1
-
-    def _case(self, tokens: list[Token], at: int, *, run: bool) -> int:
-        word = tokens[at] if at < len(tokens) else ""
-        if not isinstance(word, Word):
-            raise UnknownProgramError("case")
-        text = self._text(word) if run else ""
-        at, is_over = self._expect(tokens, at + 1, "in"), not run
-        while True:
-            while tokens[at : at + 1] in (["\n"], ["("]):
-                at += 1
-            if at < len(tokens) and _keyword(tokens[at]) == "esac":
-                self.status = 0 if run and not is_over else self.status
-                return at + 1
-            at, matches = self._patterns(tokens, at, None if is_over else text)
-            at = self._list(tokens, at, (";;", "esac"), run=matches)
-            is_over |= matches
-            at += tokens[at : at + 1] == [";;"]
-
-    def _patterns(self, tokens: list[Token], at: int, text: str | None) -> tuple[int, bool]:
-        """Read the patterns of a case, and return whether one matches."""
-        matches = False
-        while at < len(tokens) and isinstance(word := tokens[at], Word):
-            matches |= text is not None and self._matches(text, word)
-            at += 2
-            if tokens[at - 1 : at] == [")"]:
-                return at, matches
-            if tokens[at - 1 : at] != ["|"]:
-                break
-        raise UnknownProgramError("case")
-
-    def _if(self, tokens: list[Token], at: int, *, run: bool) -> int:
-        at = self._condition(tokens, at, "then", run=run)
-        chosen = run and self.status == 0
-        at = self._list(tokens, at, ("elif", "else", "fi"), run=chosen)
-        status = self.status if chosen else 0
-        keyword = _keyword(tokens[at]) if at < len(tokens) else ""
-        if keyword == "elif":
-            at = self._if(tokens, at + 1, run=run and not chosen)
-        elif keyword == "else":
-            at = self._expect(tokens, self._list(tokens, at + 1, ("fi",), run=run and not chosen), "fi")
-        else:
-            at = self._expect(tokens, at, "fi")
-            self.status = status if run else self.status
-        return at
-
-    def _while(self, tokens: list[Token], start: int, keyword: str, *, run: bool) -> int:
-        while True:
-            if run:
-                self.step()
-            self.is_waiting = run
-            at = self._condition(tokens, start, "do", run=run)
-            self.is_waiting = False
-            goes_on = run and (self.status == 0) == (keyword == "while")
-            at = self._expect(tokens, self._list(tokens, at, ("done",), run=goes_on), "done")
-            if not goes_on:
-                self.status = 0 if run else self.status
-                return at
-
-    def _for(self, tokens: list[Token], at: int, *, run: bool) -> int:
-        variable = tokens[at] if at < len(tokens) else ""
-        name = variable.bare if isinstance(variable, Word) else ""
-        if not NAME.fullmatch(name):
-            raise UnknownProgramError("for")
-        at = self._expect(tokens, at + 1, "in")
-        values: list[str] = []
-        while at < len(tokens) and isinstance(word := tokens[at], Word):
-            values.extend(self._expand(word) if run else ())
-            at += 1
-        at = self._expect(tokens, at + 1, "do")
-        end = self._expect(tokens, self._list(tokens, at, ("done",), run=False), "done")
-        for value in values:
-            self.step()
-            self.variables[name] = value
-            self._list(tokens, at, ("done",), run=run)
-        return end
-
-    def _simple(self, tokens: list[Token], at: int, *, run: bool) -> int:
-        words: list[Word] = []
-        target: tuple[Word, bool] | None = None
-        errors, complains = "", False
-        while at < len(tokens):
-            token = tokens[at]
-            if isinstance(token, Word):
-                words.append(token)
-                at += 1
-            elif token in (OUTPUT, ERRORS, ">", ">>"):
-                at += token in (OUTPUT, ERRORS)
-                following = tokens[at + 1] if at + 1 < len(tokens) else ""
-                if following == "&":
-                    to = tokens[at + 2] if at + 2 < len(tokens) else ""
-                    if not isinstance(to, Word) or to.bare != ("1" if token == ERRORS else "2"):
-                        raise UnknownProgramError("redirection")
-                    errors, complains = ("&", complains) if token == ERRORS else (errors, True)
-                    at += 1
-                elif not isinstance(following, Word):
-                    raise UnknownProgramError("redirection")
-                elif token != ERRORS:
-                    target = following, tokens[at] == ">>"
-                elif following.bare == "/dev/null":
-                    errors = "/dev/null"
-                else:
-                    raise UnknownProgramError("redirection")
-                at += 2
-            else:
-                break
-        if tokens[at : at + 1] and tokens[at] in ("(", "<"):
-            raise UnknownProgramError(f"{tokens[at]}")
-        if run:
-            before, self._errors = self._errors, errors or self._errors
-            self._run_simple(words, target, complains=complains)
-            self._errors = before
-        return at
-
-    def _run_simple(self, words: list[Word], target: tuple[Word, bool] | None, *, complains: bool) -> None:
-        assignments = self._substituted = 0
-        for word in words:
-            first = word.parts[0] if word.parts else None
-            match = (
-                _ASSIGNMENT.match(first.text) if first and first.kind == "text" and not first.quoted else None
-            )
-            if not match:
-                break
-            assert first is not None
-            rest = Word((Part("text", first.text[match.end() :], False), *word.parts[1:]))
-            self.variables[match.group(1)] = self._text(rest)
-            assignments += 1
-        arguments = [text for word in words[assignments:] for text in self._expand(word)]
+    def _run_simple(self, command: SimpleCommand) -> None:
+        before, self._errors = self._errors, command.errors or self._errors
+        arguments = self._arguments(command.words)
         if "x" in self.options and arguments:
             self.complain(f"+ {shlex.join(arguments)}\n")
         if not arguments:
             self.status = self._substituted
-            return
-        if complains:
+        elif command.complains:
             self.complain(self._capture(lambda: self.command(arguments)))
-            return
-        if target is None:
+        elif command.target is None:
             self.command(arguments)
-            return
-        path = self._text(target[0])
-        text = self._capture(lambda: self.command(arguments))
-        if path == "/dev/null":
-            return
+        else:
+            path = self._text(command.target)
+            text = self._capture(lambda: self.command(arguments))
+            self._redirect(path, text, appends=command.appends)
+        self._errors = before
+
+    def _arguments(self, words: list[Word]) -> list[str]:
+        """Assign the variables that come first, and return the command with its arguments."""
+        assignments = self._substituted = 0
+        for word in words:
+            first = word.parts[0] if word.parts else None
+            is_plain = first is not None and first.kind == "text" and not first.quoted
+            match = _ASSIGNMENT.match(first.text) if first is not None and is_plain else None
+            if first is None or match is None:
+                break
+            rest = Word((Part("text", first.text[match.end() :], False), *word.parts[1:]))
+            self.variables[match.group(1)] = self._text(rest)
+            assignments += 1
+        return [text for word in words[assignments:] for text in self._expand(word)]
+
+    def _redirect(self, path: str, text: str, *, appends: bool) -> None:
         if path == "/proc/1/fd/1":
             self._log(text)
-            return
-        if path in ("/dev/stdout", "/dev/stderr"):
+        elif path in ("/dev/stdout", "/dev/stderr"):
             self.print(text)
-            return
-        self._write(path, text, append=target[1])
+        elif path != "/dev/null":
+            self._write(path, text, append=appends)
 
     def _write(self, path: str, text: str, *, append: bool) -> None:
         """Redirect output to a file."""
@@ -578,7 +285,3 @@ class Shell(Expansion):
 def show_bytes(text: str) -> str:
     """Return text with a replacement character for each byte that is not UTF-8."""
     return text if text.isascii() else text.encode(errors="surrogateescape").decode(errors="replace")
-
-
-def _keyword(token: Token) -> str:
-    return token.bare if isinstance(token, Word) and token.bare in _KEYWORDS else ""
