@@ -50,9 +50,8 @@ class ContainerLife:
 
     __slots__ = (
         "allocated", "backoff", "connection", "due", "end", "field_path", "files", "health", "image",
-        "is_init",
-        "is_sidecar", "last", "message", "name", "notices", "outcome", "reason", "resources", "restarts",
-        "sources", "spec", "started", "state", "stdin",
+        "is_ephemeral", "is_init", "is_sidecar", "last", "message", "name", "notices", "outcome",
+        "reason", "resources", "restarts", "sources", "spec", "started", "state", "stdin",
     )  # fmt: skip
 
     def __init__(self, container: Container, spec: ContainerSpec | None, field: str = "containers") -> None:
@@ -62,6 +61,7 @@ class ContainerLife:
         self.allocated = container.resources  # by the node
         self.resources = container.resources  # that it runs with: those that were allocated, but for a resize
         self.spec = spec
+        self.is_ephemeral = field == "ephemeralContainers"
         self.is_init = field == "initContainers"
         self.is_sidecar = self.is_init and container.restart_policy == "Always"
         self.state = WAITING

@@ -9,17 +9,15 @@ import math
 from collections.abc import Collection, Iterable, Iterator
 from contextlib import suppress
 from functools import partial
-from typing import NamedTuple
 
 import msgspec
 
 from mooring.api.objects import Container, Pod
 from mooring.api.times import go_duration
-from mooring.sandbox.kubelet.admission import Refusal
+from mooring.sandbox.kubelet.allocation import Allocation
 from mooring.sandbox.kubelet.connections import Connection
 from mooring.sandbox.kubelet.container_life import (
     FIRST_BACKOFF,
-    FOREVER,
     KILLED,
     LAST_BACKOFF,
     RUNNING,
@@ -31,55 +29,39 @@ from mooring.sandbox.kubelet.container_life import (
     Ended,
     Note,
 )
+from mooring.sandbox.kubelet.evaluation import Evaluation
 from mooring.sandbox.kubelet.hooks import ask_post_start, run_post_start, run_pre_stop
-from mooring.sandbox.kubelet.probes import probe
-from mooring.sandbox.kubelet.pulls import PullError, find_pull_error
+from mooring.sandbox.kubelet.pulls import PullError, find_first_pull_error
 from mooring.sandbox.kubelet.scripts import Script
-from mooring.sandbox.kubelet.shares import container_limits, pod_limits, shares_of, with_resources
+from mooring.sandbox.kubelet.shares import container_limits, pod_limits, shares_of
 from mooring.sandbox.kubelet.surroundings import Surroundings
 from mooring.sandbox.kubelet.users import root_problem
 from mooring.sandbox.programs import cgroups
-from mooring.sandbox.programs.command_lines import runs_shell
 from mooring.sandbox.programs.environment import missing_file_key
 from mooring.sandbox.programs.files import Files, Volume
 from mooring.sandbox.programs.kernel import Shares
-from mooring.sandbox.programs.listeners import UNKNOWN
-from mooring.sandbox.programs.program import Outcome, run_program
 from mooring.sandbox.programs.runs import Runs
 from mooring.sandbox.programs.sources import Sources
 from mooring.sandbox.programs.specs import ContainerSpec, PodRun
 from mooring.sandbox.programs.stdin import EMPTY, OPEN
 from mooring.sandbox.programs.volumes import FindDisk, SubPathError, no_disk
 from mooring.sandbox.programs.wire import Client
-from mooring.sandbox.programs.work import MOST_WORK, Work
+from mooring.sandbox.programs.work import Work
 
 PULL_TIME = 1.0  # seconds from the error of a pull to waiting for the next
 RETRY = 5.0  # seconds until a missing ConfigMap or Secret is looked up again
 REMOVAL_TIME = 1.0  # seconds that a kubelet takes to remove all containers of a pod
 RESTARTING_ALL = "RestartingAllContainers"
-NOT_FOUND = 127  # what shells end with after a command that they do not find
-UNKNOWN_INPUT = (
-    "cannot run the input: what it would do is not known, and containers do not run in a sandbox cluster\n"
-)
 REMOVED = "The container is removed because RestartAllContainers in place"
-
-_AT_ONCE = Outcome(0.0)
-
-
-class Resize(NamedTuple):
-    """Of a pod, in progress: when its containers get what is allocated, and why they do not have it yet."""
-
-    due: float
-    error: str = ""
 
 
 class PodLife:
     """The containers of one pod. `missing` has the ConfigMaps and Secrets that they lack, by container."""
 
     __slots__ = (
-        "_missing_images", "_policy", "_runs", "_seen", "_stale", "allocated", "changed", "client",
-        "containers", "ephemerals", "initialized", "inits", "missing", "notes", "over",
-        "pending_resize", "pod", "resize", "resources", "run", "script", "started", "surroundings", "work",
+        "_missing_images", "_policy", "_seen", "allocation", "changed", "client", "containers", "ephemerals",
+        "evaluation", "initialized", "inits", "missing", "notes", "over", "pod", "run", "started",
+        "surroundings",
     )  # fmt: skip
 
     def __init__(
@@ -102,9 +84,8 @@ class PodLife:
         self.run = run
         self.client: Client | None = None  # until the pod has an address
         self._policy = pod.spec.restart_policy
-        self._runs = runs
         self.surroundings = Surroundings(run, sources, host, find_disk)
-        self.script = script
+        self.evaluation = Evaluation(pod.uid, script, self.surroundings, runs)
         self.inits = [
             ContainerLife(each, specs.get(each.name), "initContainers") for each in pod.spec.init_containers
         ]
@@ -114,16 +95,11 @@ class PodLife:
         self.missing: dict[str, str] = {}
         self.notes: list[Note] = []
         self.changed = False
-        self.allocated = pod.spec.resources  # by the node
-        self.resources = pod.spec.resources  # that the pod runs with
-        self.pending_resize: Refusal | None = None  # why the node has not allocated what the pod asks for
-        self.resize: Resize | None = None  # that is allocated and in progress
+        self.allocation = Allocation(pod, [*self.inits, *self.containers])
         self.over = False
         self.started = False  # volumes and devices are there
         self.initialized = not self.inits  # all init containers are done, all sidecars have started
         self._seen: list[tuple[bool, bool]] = []  # which containers had started and were ready
-        self._stale: dict[ContainerLife, None] = {}  # those that are yet to be evaluated again
-        self.work = 0  # of this turn
 
     @property
     def all(self) -> Iterator[ContainerLife]:
@@ -162,21 +138,16 @@ class PodLife:
 
     def advance(self, now: float) -> float | None:
         """Do what is due; return when the next thing is. If that is much work, the rest is due at once."""
-        self.work = 0
+        self.evaluation.work = 0
         self._step(now)
-        if self.must_yield and not self.over:
+        if self.evaluation.must_yield and not self.over:
             return now
         everything = (*self.all, *self.ephemerals)
         times = [time for one in everything if (time := one.next_time(now)) is not None]
         return min(times) if times and not self.over else None
 
-    @property
-    def must_yield(self) -> bool:
-        """Whether programs have done so much work that others on the event loop are to have their turn."""
-        return self.work > MOST_WORK // 4
-
     def _step(self, now: float) -> None:
-        if self.over or not self._evaluate_stale(now):
+        if self.over or not self.evaluation.evaluate_stale(now):
             return
         for ephemeral in self.ephemerals:
             self._keep(ephemeral, now)
@@ -231,7 +202,7 @@ class PodLife:
     def log(self, one: ContainerLife, output: Iterable[tuple[float, str]], now: float) -> None:
         """Add what a hook or a server has written at so many seconds from now."""
         if one.log(output, now):
-            self._runs.keep(self.pod.uid, one.name, one.started, one.outcome)
+            self.evaluation.keep(one)
 
     def end_soon(self, one: ContainerLife, at: float, exit_code: int) -> None:
         """Have a container end at a time, because of what its server was asked for."""
@@ -269,13 +240,13 @@ class PodLife:
 
     def _keep(self, one: ContainerLife, now: float) -> None:
         """Start a container, end it, and start it again, as its time has come."""
-        if self.must_yield:
+        if self.evaluation.must_yield:
             return
         if one.state == WAITING and now >= one.due:
             self._begin(one, now)
         resumes_at = one.connection.resumes_at
         if one.state == RUNNING and resumes_at is not None and now >= resumes_at:
-            self._evaluate(one, now)
+            self.evaluation.evaluate(one, now)
         while one.notices and now >= one.notices[0][0]:
             self.notes.append(one.notices.pop(0)[1])
         while one.state == RUNNING and (end := one.ends_at) is not None and now >= end:
@@ -300,7 +271,7 @@ class PodLife:
 
     def _is_restarted(self, one: ContainerLife) -> bool:
         assert one.end is not None
-        if one.is_sidecar or one in self.ephemerals:
+        if one.is_sidecar or one.is_ephemeral:
             return one.is_sidecar
         if one.is_init and one.end.exit_code == 0:
             return False
@@ -351,13 +322,13 @@ class PodLife:
         one.state, one.reason, one.message, one.started = RUNNING, "", "", now
         self._show_cgroup(now)
         failed = self._post_start(one, now)
-        self._evaluate(one, now)
+        self.evaluation.evaluate(one, now)
         if failed or self._ask_post_start(one, now):
             self.end_soon(one, now, KILLED)
         if self.surroundings.written_by(one.files):
             readers = (each for each in self.all if each.state == RUNNING and each.files.last_read)
-            self._stale |= dict.fromkeys(each for each in readers if each is not one)
-            self._evaluate_stale(now)
+            self.evaluation.mark(each for each in readers if each is not one)
+            self.evaluation.evaluate_stale(now)
         self.changed = True
         image = f'Container image "{one.image}" already present on machine and can be accessed by the pod'
         self._note(one, "Normal", "Pulled", image)
@@ -370,7 +341,7 @@ class PodLife:
             return False
         work = Work()
         outcome = run_post_start(one, now, work)
-        self.work += work.done
+        self.evaluation.work += work.done
         if outcome is None or outcome.exit_code == 0:
             return False
         self._note(one, "Warning", "FailedPostStartHook", "PostStartHook failed")
@@ -389,8 +360,9 @@ class PodLife:
 
     def _shares(self, one: ContainerLife) -> Shares:
         """Return what a container is given now."""
-        limits, capacity = container_limits(one.resources, self.resources), self.surroundings.sources.capacity
-        return shares_of(self.given_pod, one.name, limits, capacity)
+        limits = container_limits(one.resources, self.allocation.given)
+        pod, capacity = self.allocation.given_pod(self.pod), self.surroundings.sources.capacity
+        return shares_of(pod, one.name, limits, capacity)
 
     def note(self, type: str, reason: str, message: str) -> None:
         """Have an event about the pod recorded."""
@@ -398,56 +370,6 @@ class PodLife:
 
     def _note(self, one: ContainerLife, type: str, reason: str, message: str) -> None:
         self.notes.append(one.note(type, reason, message))
-
-    def _evaluate(self, one: ContainerLife, now: float) -> None:
-        """Find out how a run goes: when it ends, and what its probes find."""
-        before = self.work
-        one.outcome, is_known = self._outcome(one, now)
-        work = Work()
-        outcome = probe(one, one.outcome, self._sources(one), now, work, is_known=is_known)
-        self.work += work.done
-        one.outcome = one.connection.complete(outcome, now, self.work - before)
-        if is_known:
-            self._runs.keep(self.pod.uid, one.name, one.started, one.outcome)
-
-    def _evaluate_stale(self, now: float) -> bool:
-        """Run containers again that may see other files now; return whether none are left for the next
-        turn."""
-        while self._stale and not self.must_yield:
-            one = next(iter(self._stale))
-            del self._stale[one]
-            if one.state == RUNNING:
-                self._evaluate(one, now)
-        return not self._stale
-
-    def _outcome(self, one: ContainerLife, now: float) -> tuple[Outcome, bool]:
-        """Return how a run goes, and whether its program is known."""
-        if one in self.ephemerals and one.spec is not None:
-            usual = FOREVER if one.spec.stdin else _AT_ONCE  # a shell ends without input
-        elif one.is_init:
-            usual = FOREVER if one.is_sidecar else _AT_ONCE
-        else:
-            usual = Outcome(self.script.run_time, self.script.exit_code, listeners=UNKNOWN)
-            if self.script.annotated:
-                return usual, False
-        if one.spec is None:
-            return usual, False
-        one.files.forget()
-        work, wire = Work(), one.connection.wire(now)
-        outcome = run_program(
-            one.spec, self._sources(one), one.files, one.started, work, stdin=one.stdin, wire=wire
-        )
-        self.work += work.done
-        if outcome is None and one.stdin.chunks and runs_shell(one.spec):
-            return _unknown_input(now - one.started), True
-        if outcome is None:
-            return usual, False
-        if one.is_init or one in self.ephemerals or outcome.run_time is None:
-            return outcome, True
-        return outcome._replace(run_time=max(outcome.run_time, SHORTEST)), True
-
-    def _sources(self, one: ContainerLife) -> Sources:
-        return one.sources or self.surroundings.sources
 
     def _end(self, one: ContainerLife, end: Ended) -> None:
         one.state, one.end = TERMINATED, end
@@ -461,13 +383,8 @@ class PodLife:
 
     def _pull_error(self, one: ContainerLife) -> PullError | None:
         """Return why an image is not there: of a volume that a container mounts, or its own."""
-        images = [(one.image, "" if one.spec is None else one.spec.image_pull_policy)]
-        if one.spec is not None and self.run is not None:
-            mounted = {mount.name for mount in one.spec.volume_mounts}
-            volumes = (each.image for each in self.run.spec.volumes if each.name in mounted)
-            images[:0] = [(each.reference, each.pull_policy) for each in volumes if each is not None]
-        errors = (find_pull_error(*image, self._missing_images) for image in images)
-        return next((error for error in errors if error is not None), None)
+        volumes = () if self.run is None else self.run.spec.volumes
+        return find_first_pull_error(one.image, one.spec, volumes, self._missing_images)
 
     def _fail_pull(self, one: ContainerLife, error: PullError, now: float) -> None:
         """Fail to provide an image; after a pull there is a wait that doubles from time to time."""
@@ -498,19 +415,12 @@ class PodLife:
     def update(self, sources: Sources, now: float) -> None:
         """Follow a change of what files come from; running containers keep their variables."""
         if self.surroundings.update(sources, now):
-            self._stale |= dict.fromkeys(self.all)
+            self.evaluation.mark(self.all)
 
     def find_running(self, name: str) -> ContainerLife | None:
         """Return the container by this name, if it runs."""
         everything = (*self.all, *self.ephemerals)
         return next((one for one in everything if one.name == name and one.state == RUNNING), None)
-
-    def enter(self, one: ContainerLife, text: str | None, now: float) -> None:
-        """Give a container input, or end it without a text."""
-        at = now - one.started
-        one.stdin = one.stdin.close(at) if text is None else one.stdin.add(at, text)
-        self._evaluate(one, now)
-        self._stale.pop(one, None)
 
     def end(self, one: ContainerLife, exit_code: int, now: float) -> None:
         """Have a container end, as the shell in it does."""
@@ -520,15 +430,16 @@ class PodLife:
         """Evaluate containers again that may see what a command has written; return whether there are any."""
         if not any(volume.written_by(files.writer) for volume in files.volumes):
             return False
-        self._stale |= dict.fromkeys(one for one in (*self.all, *self.ephemerals) if one.state == RUNNING)
-        return bool(self._stale)
+        running = [one for one in (*self.all, *self.ephemerals) if one.state == RUNNING]
+        self.evaluation.mark(running)
+        return bool(running)
 
     def change(self, pod: Pod, script: Script) -> None:
         """Follow a change of the pod: another image, or other annotations."""
         self.pod = pod
-        if script != self.script:
-            self.script = script
-            self._stale |= dict.fromkeys(self.containers)
+        if script != self.evaluation.script:
+            self.evaluation.script = script
+            self.evaluation.mark(self.containers)
         images = {each.name: each.image for each in (*pod.spec.init_containers, *pod.spec.containers)}
         for one in self.all:
             image = images.get(one.name, one.image)
@@ -558,44 +469,22 @@ class PodLife:
         one.due = one.backoff = 0.0
         one.last, one.state = Ended(TERMINATED_CODE, one.started, now), WAITING
 
-    @property
-    def allocated_pod(self) -> Pod:
-        """The pod with the resources that the node has allocated."""
-        if self.pending_resize is None:
-            return self.pod
-        return with_resources(self.pod, self.allocated, {one.name: one.allocated for one in self.all})
-
-    @property
-    def given_pod(self) -> Pod:
-        """The pod with the resources that it runs with."""
-        if self.resize is None:
-            return self.allocated_pod
-        return with_resources(self.pod, self.resources, {one.name: one.resources for one in self.all})
-
-    def allocate(self) -> None:
-        """Allocate what the pod asks for."""
-        spec = self.pod.spec
-        resources = {one.name: one.resources for one in (*spec.init_containers, *spec.containers)}
-        self.allocated = spec.resources
-        for one in self.all:
-            one.allocated = resources.get(one.name, one.allocated)
-
     def actuate(self, restarted: Collection[ContainerLife], now: float) -> None:
         """Run with what is allocated; some containers are restarted for it."""
-        self.resources = self.allocated
+        self.allocation.give()
         for one in self.all:
-            one.resources = one.allocated
             if one in restarted:
                 self._note(one, "Normal", "Killing", f"Container {one.name} resize requires restart")
                 self.restart(one, now)
             elif self.surroundings.refresh_kernel(one.name, now):
-                self._stale[one] = None
+                self.evaluation.mark((one,))
         self._show_cgroup(now)
 
     def _show_cgroup(self, now: float) -> None:
         """Have the limits of the pod on its node, for containers that mount them."""
         if self.surroundings.shows_host(cgroups.ROOT):
-            self.surroundings.write_to_host(self._cgroup, pod_limits(self.given_pod).files(), now)
+            limits = pod_limits(self.allocation.given_pod(self.pod))
+            self.surroundings.write_to_host(self._cgroup, limits.files(), now)
 
     @property
     def _cgroup(self) -> str:
@@ -613,14 +502,9 @@ class PodLife:
                 one.sources, one.connection = self.surroundings.sources, Connection(self.client)
                 with suppress(SubPathError):
                     one.files = self._mount(one, one.started)
-                self._stale[one] = None
+                self.evaluation.mark((one,))
         self.started = any(one.ran for one in self.all)
         self.initialized = any(one.ran for one in self.containers)
-
-
-def _unknown_input(at: float) -> Outcome:
-    """Return the end of a shell that a client has entered something in whose effect is not known."""
-    return Outcome(max(at, SHORTEST), NOT_FOUND, ((at, UNKNOWN_INPUT),), errors=frozenset((0,)))
 
 
 def pod_text(pod: Pod) -> str:

@@ -202,7 +202,7 @@ class Kubelets(Controller):
             life = guest.life = await self._know(pod, guest)
         elif pod is not life.pod:
             await self._follow(pod, guest, life)
-        elif life.pending_resize is not None:
+        elif life.allocation.pending is not None:
             self._resizes.retry(guest.machine, now)
         if life.started:
             due = await self._run(pod, guest, life, now)
@@ -326,7 +326,7 @@ class Kubelets(Controller):
             self._connect(guest, life)
         due = life.advance(now)
         self._listeners.follow(pod.uid, guest.ip or guest.machine.address, life)
-        if life.must_yield:
+        if life.evaluation.must_yield:
             await asyncio.sleep(0)
         guest.storage = guest.storage or StorageLimits(pod, life)
         if not life.over:
@@ -412,7 +412,7 @@ class Kubelets(Controller):
 
     def enter(self, uid: str, container: str, text: str | None) -> None:
         life = self._find_life(uid, container)
-        life.enter(find_container(life, container), text, self.context.clock())
+        life.evaluation.enter(find_container(life, container), text, self.context.clock())
         self.enqueue(life.pod.key)
 
     def end(self, uid: str, container: str, exit_code: int) -> None:

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Collection
+from collections.abc import Collection, Iterable
 from fnmatch import fnmatchcase
 from functools import lru_cache
 from typing import Final, NamedTuple
+
+from mooring.sandbox.programs.specs import ContainerSpec, VolumeSpec
 
 MISSING_TAGS: Final = frozenset(("404", "nonexistent", "non-existent", "does-not-exist"))
 _MISSING_NAMES: Final = ("does-not-exist", "doesnt-exist")
@@ -51,6 +53,20 @@ def find_pull_error(image: str, policy: str, patterns: Collection[str] = ()) -> 
     message = f'failed to pull and unpack image "{name}": failed to resolve reference "{name}": {why}'
     message = f"rpc error: code = NotFound desc = {message}"
     return PullError(image, "ErrImagePull", message, "Failed", is_pull=True)
+
+
+def find_first_pull_error(
+    image: str, spec: ContainerSpec | None, volumes: Iterable[VolumeSpec], patterns: Collection[str]
+) -> PullError | None:
+    """Return why a node cannot provide an image that a container needs: of a volume that it mounts, or its
+    own."""
+    if spec is None:
+        return find_pull_error(image, "", patterns)
+    mounted = {mount.name for mount in spec.volume_mounts}
+    mounts = (each.image for each in volumes if each.image is not None and each.name in mounted)
+    images = (*((each.reference, each.pull_policy) for each in mounts), (image, spec.image_pull_policy))
+    errors = (find_pull_error(*each, patterns) for each in images)
+    return next((error for error in errors if error is not None), None)
 
 
 def is_missing(image: str, patterns: Collection[str] = ()) -> bool:

@@ -14,8 +14,9 @@ from mooring.api.meta import Tree
 from mooring.api.objects import Container, Pod
 from mooring.api.resources import CPU, MEMORY, total_requests
 from mooring.sandbox.kubelet.admission import DEFERRED, resized_needs
+from mooring.sandbox.kubelet.allocation import Resize
 from mooring.sandbox.kubelet.container_life import RUNNING, ContainerLife
-from mooring.sandbox.kubelet.containers import PodLife, Resize
+from mooring.sandbox.kubelet.containers import PodLife
 from mooring.sandbox.kubelet.fleet import Machine
 from mooring.sandbox.kubelet.guests import Guest
 from mooring.sandbox.kubelet.shares import amount, container_limits, pod_limits
@@ -37,10 +38,10 @@ class Resizes:
         """Allocate what a pod asks for now, if its node has it."""
         self.forget(guest)
         if not _is_wanted(life):
-            life.pending_resize = None
+            life.allocation.pending = None
         elif self._allocate(guest, life, now):
             self.retry(guest.machine, now)
-        elif life.pending_resize is not None and life.pending_resize.reason == DEFERRED:
+        elif life.allocation.pending is not None and life.allocation.pending.reason == DEFERRED:
             self._waiting.setdefault(guest.machine, []).append(guest)
         life.changed = True
 
@@ -69,11 +70,11 @@ class Resizes:
         if node is None:
             return False
         room.take_back(guest.needs)
-        before, refusal = life.pending_resize, room.defer(node, needs)
+        before, refusal = life.allocation.pending, room.defer(node, needs)
         if refusal is None:
             guest.needs = needs
-            life.allocate()
-            life.resize = Resize(now + RESIZE_TIME)
+            life.allocation.allocate(life.pod)
+            life.allocation.resize = Resize(now + RESIZE_TIME)
             life.changed = True
             life.note("Normal", "ResizeStarted", _summary("Pod resize started", life.pod))
         elif before is None or before.reason != refusal.reason:
@@ -82,22 +83,22 @@ class Resizes:
                 "Warning", f"Resize{reason}", _summary(f"Pod resize {reason}", life.pod, refusal.message)
             )
         room.give(guest.needs)
-        life.pending_resize = refusal
+        life.allocation.pending = refusal
         return refusal is None
 
 
 def advance_resize(life: PodLife, now: float) -> float | None:
     """Give containers what is allocated to them when it is due; return when to come back."""
-    if life.resize is None or now < life.resize.due:
-        return None if life.resize is None else life.resize.due
+    if life.allocation.resize is None or now < life.allocation.resize.due:
+        return None if life.allocation.resize is None else life.allocation.resize.due
     if error := _memory_error(life):
-        if life.resize.error != error:
+        if life.allocation.resize.error != error:
             life.changed = True
             life.note("Warning", "ResizeError", _summary("Pod resize error", life.pod, error))
-        life.resize = Resize(now + RETRY_TIME, error)
-        return life.resize.due
+        life.allocation.resize = Resize(now + RETRY_TIME, error)
+        return life.allocation.resize.due
     life.actuate([one for one in life.all if one.state == RUNNING and _needs_restart(life, one)], now)
-    life.resize = None
+    life.allocation.resize = None
     life.changed = True
     life.note("Normal", "ResizeCompleted", _summary("Pod resize completed", life.pod))
     return None
@@ -107,7 +108,7 @@ def _is_wanted(life: PodLife) -> bool:
     """Whether a pod asks for other resources than those that the node has allocated."""
     spec = life.pod.spec
     resources = {one.name: one.resources for one in (*spec.init_containers, *spec.containers)}
-    return spec.resources != life.allocated or any(
+    return spec.resources != life.allocation.allocated or any(
         one.allocated != resources.get(one.name, one.allocated) for one in life.all
     )
 
@@ -116,7 +117,9 @@ def _rank(guest: Guest) -> tuple[bool, int, bool]:
     """Return the place of a pod among those that wait; of equals, the first to wait comes first."""
     assert guest.life is not None
     pod = guest.life.pod
-    before, after = (total_requests(one, use_status=False) for one in (guest.life.allocated_pod, pod))
+    before, after = (
+        total_requests(one, use_status=False) for one in (guest.life.allocation.allocated_pod(pod), pod)
+    )
     increases = any(after.get(name, 0) > before.get(name, 0) for name in (CPU, MEMORY))
     return increases, -pod.priority, pod.status.qos_class != "Guaranteed"
 
@@ -124,8 +127,10 @@ def _rank(guest: Guest) -> tuple[bool, int, bool]:
 def _memory_error(life: PodLife) -> str:
     """Return why containers cannot be given less memory, in kubelet's words, or ""."""
     usage = {one.name: used_memory(life.pod, one.name, one.resources) for one in life.all}
-    total, errors = sum(usage.values()), []
-    limit = _lowered(pod_limits(life.given_pod), pod_limits(life.allocated_pod))
+    total, errors, allocation = sum(usage.values()), [], life.allocation
+    limit = _lowered(
+        pod_limits(allocation.given_pod(life.pod)), pod_limits(allocation.allocated_pod(life.pod))
+    )
     if limit and total >= limit:
         errors.append(_too_low("pod", limit, total))
     for one in life.all:
@@ -166,11 +171,11 @@ def _needs_restart(life: PodLife, one: ContainerLife) -> bool:
 
 
 def _given(life: PodLife, one: ContainerLife) -> Limits:
-    return container_limits(one.resources, life.resources)
+    return container_limits(one.resources, life.allocation.given)
 
 
 def _allocated(life: PodLife, one: ContainerLife) -> Limits:
-    return container_limits(one.allocated, life.allocated)
+    return container_limits(one.allocated, life.allocation.allocated)
 
 
 def _summary(title: str, pod: Pod, error: str = "") -> str:

@@ -43,17 +43,14 @@ def living(pod: Pod, life: PodLife, host_ip: str, pod_ip: str, now: float) -> Tr
     conditions["PodScheduled"] = "True"
     if life.run is not None and life.run.may_restart_all:
         conditions[RESTARTING] = _restarting(life, now)
-    if life.pending_resize is not None:
-        conditions[RESIZE_PENDING] = ("True", *life.pending_resize)
-    if life.resize is not None:
-        error = life.resize.error
+    if life.allocation.pending is not None:
+        conditions[RESIZE_PENDING] = ("True", *life.allocation.pending)
+    if life.allocation.resize is not None:
+        error = life.allocation.resize.error
         conditions[RESIZE_IN_PROGRESS] = ("True", "Error" if error else "", error)
     status["conditions"] = _conditions(pod, text, conditions)
-    return (
-        status
-        | pod_level(life.allocated_pod, life.given_pod, runs=life.phase == "Running")
-        | _containers(pod, life, now)
-    )
+    allocated, given = life.allocation.allocated_pod(life.pod), life.allocation.given_pod(life.pod)
+    return status | pod_level(allocated, given, runs=life.phase == "Running") | _containers(pod, life, now)
 
 
 def ended(pod: Pod, life: PodLife, now: float, reason: str = "", message: str = "") -> Tree:

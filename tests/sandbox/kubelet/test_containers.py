@@ -79,11 +79,11 @@ def test_much_work_is_done_in_several_turns() -> None:
     turns, most, due = 0, 0, 0.0
     while busy.phase != "Running" or due == NOW:
         due = busy.advance(NOW) or 0.0
-        turns, most = turns + 1, max(most, busy.work)
+        turns, most = turns + 1, max(most, busy.evaluation.work)
     assert turns > 3
     assert most < 70_000
     assert due == NOW + 100
-    assert not busy.must_yield
+    assert not busy.evaluation.must_yield
 
 
 def test_the_hooks_of_a_pod_share_their_work() -> None:
