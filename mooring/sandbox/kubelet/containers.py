@@ -175,7 +175,7 @@ class PodLife:
         for one in running:  # kubelet only asks whether they are ready from now on
             if one.spec is not None and one.spec.readiness_probe is not None:
                 one.spec = msgspec.structs.replace(one.spec, liveness_probe=None)
-                self._evaluate(one, now)
+                self.evaluation.evaluate(one, now)
         return seconds
 
     def next_readiness(self, now: float) -> float:

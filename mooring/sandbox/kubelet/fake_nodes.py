@@ -96,7 +96,7 @@ class FakeNodes:
     @property
     def containers(self) -> Containers:
         """The containers of all nodes."""
-        return self._kubelets
+        return self._kubelets.containers
 
     def speed_changed(self, factor: float) -> None:
         """Set all timers again, after the clock became so many times as fast."""

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import asyncio
 import math
-from collections.abc import Callable, Collection, Sequence
-from contextlib import suppress
+from collections.abc import Collection
 from functools import partial
 from typing import Any
 
-from mooring.api.kinds import PODS, SERVICES
+from mooring.api.kinds import PODS
 from mooring.api.meta import ObjectMeta
 from mooring.api.objects import Pod
 from mooring.api.times import format_time, parse_time
@@ -20,36 +19,32 @@ from mooring.sandbox.controllers.placement import index_by_node, pods_on
 from mooring.sandbox.kubelet import statuses
 from mooring.sandbox.kubelet.addresses import POD_NETWORK, Addresses
 from mooring.sandbox.kubelet.admission import needs_of
-from mooring.sandbox.kubelet.configuration import Configuration, missing_keys, missing_volume
+from mooring.sandbox.kubelet.configuration import missing_keys, missing_volume
 from mooring.sandbox.kubelet.container_life import KILLED, TERMINATED_CODE
 from mooring.sandbox.kubelet.containers import RETRY, PodLife
 from mooring.sandbox.kubelet.disks import Disks
 from mooring.sandbox.kubelet.eviction import EVICTED, StorageLimits
-from mooring.sandbox.kubelet.executing import execute, find_container, open_container_shell
 from mooring.sandbox.kubelet.fleet import Fleet, Machine
+from mooring.sandbox.kubelet.guest_containers import GuestContainers
 from mooring.sandbox.kubelet.guests import Guest, Stopping
 from mooring.sandbox.kubelet.host_paths import unsuitable_path
 from mooring.sandbox.kubelet.hosts import PodHosts
 from mooring.sandbox.kubelet.listeners import Listeners
 from mooring.sandbox.kubelet.mounted_claims import Claims
 from mooring.sandbox.kubelet.os_admission import refuse_system
-from mooring.sandbox.kubelet.pod_tokens import IssueToken, request_tokens
+from mooring.sandbox.kubelet.pod_sources import PodSources
+from mooring.sandbox.kubelet.pod_tokens import IssueToken
 from mooring.sandbox.kubelet.prepared_claims import DeviceClaims
 from mooring.sandbox.kubelet.programs import Programs
 from mooring.sandbox.kubelet.resizing import Resizes, advance_resize
 from mooring.sandbox.kubelet.scripts import read_script
-from mooring.sandbox.kubelet.service_links import ServiceLinks
 from mooring.sandbox.network.network import Network
 from mooring.sandbox.network.policies import Policies
 from mooring.sandbox.network.services import Services, Source
-from mooring.sandbox.programs.executing import ContainerRun, NotRunningError
-from mooring.sandbox.programs.files import Files
 from mooring.sandbox.programs.loads import Loads
-from mooring.sandbox.programs.program import Outcome, run_line
 from mooring.sandbox.programs.runs import Runs
 from mooring.sandbox.programs.servers import PodServers
 from mooring.sandbox.programs.sources import Sources
-from mooring.sandbox.programs.specs import PodRun
 from mooring.sandbox.programs.wire import Client
 
 EVENTS_PER_SECOND, EVENTS_AT_ONCE = 50.0, 100
@@ -74,16 +69,17 @@ class Kubelets(Controller):
         issue_token: IssueToken | None = None,
     ) -> None:
         super().__init__(context)
-        self._issue_token = issue_token
         self._listeners = Listeners(servers)
         self._stop_time = stop_time
         self._missing_images = missing_images
         self._fleet = fleet
-        self._hosts = PodHosts(fleet, context.clock, self._notice_writes, self.enqueue, loads)
+        self._guests: dict[str, Guest] = {}  # by uid
+        self.containers = GuestContainers(self._guests, context.clock, self.enqueue)
+        """For commands of clients."""
+        self._hosts = PodHosts(fleet, context.clock, self.containers.notice_writes, self.enqueue, loads)
         self.network = Network(Services(context.cache, context.clock), self._hosts, Policies(context.cache))
         self._runs = runs
         self._loads = loads
-        self._guests: dict[str, Guest] = {}  # by uid
         self._addresses = Addresses(POD_NETWORK)
         self._resizes = Resizes(self.enqueue)
         self._budget = TokenBucket(EVENTS_PER_SECOND, EVENTS_AT_ONCE, context.clock)
@@ -91,8 +87,7 @@ class Kubelets(Controller):
         self._disks = Disks(context.cache)
         self._devices = DeviceClaims(context.cache, self.enqueue)
         self._programs = Programs(context.cluster)
-        self._configuration = Configuration(context.cluster)
-        self._links = ServiceLinks(context.cache.follow(SERVICES))
+        self._sources = PodSources(context, issue_token)
         self._pods = context.cache.follow(PODS)
         index_by_node(self._pods)
         self._pods.subscribe(self._changed)
@@ -199,7 +194,7 @@ class Kubelets(Controller):
             return
         life = guest.life
         if life is None:
-            life = guest.life = await self._know(pod, guest)
+            life = guest.life = await self._make_life(pod, guest)
         elif pod is not life.pod:
             await self._follow(pod, guest, life)
         elif life.allocation.pending is not None:
@@ -213,12 +208,12 @@ class Kubelets(Controller):
         if due is not None and pod.uid in self._guests:
             self.enqueue(pod.key, max(due - now, 0.0))
 
-    async def _know(self, pod: Pod, guest: Guest) -> PodLife:
+    async def _make_life(self, pod: Pod, guest: Guest) -> PodLife:
         """Read what the containers of a pod do."""
         run = guest.run or await self._programs.read(pod)
         sources = Sources(pod.metadata)
         if run is not None and pod.status.start_time is not None:
-            sources = await self._sources(pod, guest, run)
+            sources = await self._sources.read(pod, guest, run)
         files = guest.machine.files
         life = PodLife(
             pod,
@@ -235,38 +230,6 @@ class Kubelets(Controller):
             self._resizes.consider(guest, life, self.context.clock())
         return life
 
-    async def _sources(self, pod: Pod, guest: Guest, run: PodRun) -> Sources:
-        """Read what the containers of a pod take variables and files from."""
-        node, address = guest.machine.node, guest.machine.address
-        ip = guest.ip or address
-        fields = {
-            "spec.nodeName": pod.spec.node_name,
-            "spec.serviceAccountName": run.spec.service_account_name,
-            "status.hostIP": address,
-            "status.hostIPs": address,
-            "status.podIP": ip,
-            "status.podIPs": ip,
-        }
-        spec = run.spec
-        allocatable = None if node is None else node.status.allocatable
-        if allocatable is not None and spec.resources is not None:
-            allocatable = {**allocatable, **spec.resources.limits}
-        own_name = spec.hostname_override or pod.spec.hostname  # that of `spec` may be of another pod
-        hostname = pod.spec.node_name if spec.host_network else own_name
-        sources = Sources(
-            pod.metadata,
-            fields=fields,
-            allocatable=allocatable,
-            capacity=None if node is None else node.status.capacity,
-            hostname=hostname,
-        )
-        if run.has_commands:
-            links = self._links.find("" if run.spec.enable_service_links is False else pod.namespace)
-            if guest.tokens is None and self._issue_token is not None:
-                guest.tokens = request_tokens(self._issue_token, pod, run)
-            sources = sources._replace(services=links, tokens=guest.tokens or {})
-        return await self._configuration.read(run, sources)
-
     async def _follow(self, pod: Pod, guest: Guest, life: PodLife) -> None:
         """Take note of a newer version of a pod."""
         if pod.metadata.annotations != life.pod.metadata.annotations:
@@ -281,7 +244,7 @@ class Kubelets(Controller):
         if metadata.generation != pod.metadata.generation:
             self._resizes.consider(guest, life, self.context.clock())
         if life.started and life.run is not None and _describes_itself(metadata, pod.metadata):
-            life.update(await self._sources(pod, guest, life.run), self.context.clock())
+            life.update(await self._sources.read(pod, guest, life.run), self.context.clock())
 
     async def _begin(self, pod: Pod, guest: Guest, life: PodLife, now: float) -> float | None:
         """Start a pod as soon as its time has come, and its volumes and devices are there."""
@@ -290,7 +253,7 @@ class Kubelets(Controller):
         if not guest.ip and not pod.spec.host_network:
             guest.ip = self._addresses.take()
         if life.run is not None and now >= due:
-            life.surroundings.sources = await self._sources(pod, guest, life.run)
+            life.surroundings.sources = await self._sources.read(pod, guest, life.run)
         if pod.spec.volumes:
             missing = self._claims.missing(pod)
             if not missing and now >= due:
@@ -316,11 +279,11 @@ class Kubelets(Controller):
     async def _run(self, pod: Pod, guest: Guest, life: PodLife, now: float) -> float | None:
         """Have the containers do what is due, and write what has changed."""
         if life.run is not None and life.waits_for_configuration:
-            life.surroundings.sources = await self._sources(pod, guest, life.run)
+            life.surroundings.sources = await self._sources.read(pod, guest, life.run)
             life.missing = missing_keys(life.run, life.surroundings.sources)
         follows = life.run is not None and life.follows_sources(now)
         if follows and life.run is not None:
-            life.update(await self._sources(pod, guest, life.run), now)
+            life.update(await self._sources.read(pod, guest, life.run), now)
         resize_due = advance_resize(life, now)
         if life.client is None:
             self._connect(guest, life)
@@ -371,65 +334,9 @@ class Kubelets(Controller):
         reason = "DeadlineExceeded"
         message = "Pod was active on the node longer than the specified deadline"
         self._event(pod, "Normal", reason, message)
-        life = guest.life or await self._know(pod, guest)
+        life = guest.life or await self._make_life(pod, guest)
         life.stop(now, TERMINATED_CODE)
         await self._write(pod, statuses.ended(pod, life, now, reason, message))
-
-    # ---- commands of clients, see `programs.executing.Containers`
-
-    def is_running(self, uid: str, container: str) -> bool:
-        guest = self._guests.get(uid)
-        if guest is None or guest.life is None or not guest.machine.takes_pods:
-            return False
-        return guest.life.find_running(container) is not None
-
-    def execute(
-        self, uid: str, container: str, command: Sequence[str], stdin: str | None, *, is_dry: bool
-    ) -> Outcome | None:
-        life = self._find_life(uid, container)
-        outcome, files = execute(life, container, command, self.context.clock(), stdin, is_dry=is_dry)
-        if is_dry:
-            files.forget()
-        else:
-            self._notice_writes(life, files)
-        return outcome
-
-    def open_shell(self, uid: str, container: str) -> Callable[[str], Outcome | None]:
-        shell = open_container_shell(self._find_life(uid, container), container)
-
-        def run(line: str) -> Outcome | None:
-            life = self._find_life(uid, container)
-            try:
-                return run_line(shell, line, self.context.clock())
-            finally:
-                self._notice_writes(life, shell.files)
-
-        return run
-
-    def follow(self, uid: str, container: str) -> ContainerRun:
-        one = find_container(self._find_life(uid, container), container)
-        return ContainerRun(one.started, one.outcome)
-
-    def enter(self, uid: str, container: str, text: str | None) -> None:
-        life = self._find_life(uid, container)
-        life.evaluation.enter(find_container(life, container), text, self.context.clock())
-        self.enqueue(life.pod.key)
-
-    def end(self, uid: str, container: str, exit_code: int) -> None:
-        with suppress(NotRunningError):
-            life = self._find_life(uid, container)
-            life.end(find_container(life, container), exit_code, self.context.clock())
-            self.enqueue(life.pod.key)
-
-    def _find_life(self, uid: str, container: str) -> PodLife:
-        guest = self._guests.get(uid)
-        if guest is None or guest.life is None or not self.is_running(uid, container):
-            raise NotRunningError(container)
-        return guest.life
-
-    def _notice_writes(self, life: PodLife, files: Files) -> None:
-        if life.notice_writes(files):
-            self.enqueue(life.pod.key)
 
     # ---- the end
 
@@ -445,7 +352,7 @@ class Kubelets(Controller):
                 self.enqueue(pod.key, min(due, change) - now)
                 return
             if not pod.finished:  # watchers see how it ended before it is gone
-                life = guest.life or await self._know(pod, guest)
+                life = guest.life or await self._make_life(pod, guest)
                 life.stop(now, TERMINATED_CODE if now >= stopping.stops_at(deadline) else KILLED)
                 await self._write(pod, statuses.ended(pod, life, now))
         try:
