@@ -70,7 +70,7 @@ def test_what_it_cannot_connect_to_is_told_to_it_alone(
     override = {"spec": {"nodeName": "nowhere"}}
     kubectl("run", "still", "--image=i", f"--overrides={json.dumps(override)}")
     refused = kubectl("exec", "still", "--", "ls", code=1)
-    assert 'container not found ("still")' in refused
+    assert refused == 'error: unable to upgrade connection: container not found ("still")'
     forwarding = kubectl("port-forward", "pod/still", "8080:80", code=1)
     assert "unable to forward port because pod is not running" in forwarding
     assert not caplog.records

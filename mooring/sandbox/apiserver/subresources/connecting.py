@@ -23,10 +23,11 @@ from mooring.sandbox.apiserver.verbs.request import (
     CommandAnswer,
     ForwardError,
     PortsAnswer,
+    ReplyAnswer,
     Request,
     Streams,
 )
-from mooring.sandbox.network.messages import NetworkError
+from mooring.sandbox.network.messages import NetworkError, Reply
 from mooring.sandbox.network.network import dial_error
 from mooring.sandbox.network.services import Source
 from mooring.sandbox.programs.command_lines import runs_shell
@@ -116,19 +117,21 @@ def _requested_ports(request: Request) -> list[int]:
     return ports
 
 
-def _command(request: Request, record: Record) -> CommandAnswer:
-    """Return the command that a client wants to have executed."""
+def _command(request: Request, record: Record) -> CommandAnswer | ReplyAnswer:
+    """Return the command that a client wants to have executed, or the error of a kubelet."""
     command = list(request.params.get("command") or ())
     if not command:
         raise bad_request("you must specify at least one command for the container")
     pod, spec, streams = _target(request, record)
     containers, uid, container = request.api.containers, pod.metadata.uid, spec.name
+    if not containers.is_running(uid, container):
+        return _kubelet_error(f'container not found ("{container}")')
 
     def run(stdin: str | None, is_dry: bool) -> Outcome | None:
         try:
             return containers.execute(uid, container, command, stdin, is_dry=is_dry)
         except NotRunningError:
-            raise internal(f'unable to upgrade connection: container not found ("{container}")') from None
+            raise internal(f'container not found ("{container}")') from None
 
     unknown = bad_request(
         f'cannot execute "{command[0]}" in container {container} of pod {request.name}: what it would do is '
@@ -144,20 +147,18 @@ def _command(request: Request, record: Record) -> CommandAnswer:
     )
 
 
-def _attachment(request: Request, record: Record) -> AttachAnswer:
-    """Return the container that a client wants to attach to."""
+def _attachment(request: Request, record: Record) -> AttachAnswer | ReplyAnswer:
+    """Return the container that a client wants to attach to, or the error of a kubelet."""
     pod, spec, streams = _target(request, record)
     containers, uid, name = request.api.containers, pod.metadata.uid, spec.name
-    missing = internal(
-        f"unable to upgrade connection: container {name} not found in pod {request.name}_{request.namespace}"
-    )
+    missing = f"container {name} not found in pod {request.name}_{request.namespace}"
     if not containers.is_running(uid, name):
-        raise missing
+        return _kubelet_error(missing)
     shell = CommandAnswer(
         lambda stdin, is_dry: None,
         partial(containers.open_shell, uid, name),
         partial(containers.is_running, uid, name),
-        missing,
+        internal(missing),
         [],
         streams._replace(stdin=streams.stdin and spec.stdin, tty=streams.tty and spec.tty),
     )
@@ -169,6 +170,11 @@ def _attachment(request: Request, record: Record) -> AttachAnswer:
         shell.streams.stdin and shell.streams.tty and runs_shell(spec),
         spec.stdin_once,
     )
+
+
+def _kubelet_error(message: str) -> ReplyAnswer:
+    """Return an error of a kubelet, which the API server passes on unchanged: as text, not as a Status."""
+    return ReplyAnswer(Reply(500, message.encode()))
 
 
 def _target(request: Request, record: Record) -> tuple[LoggedPod, ContainerSpec, Streams]:
