@@ -94,12 +94,12 @@ _IMAGES: Final = {
     "ubuntu": _DEBIAN._replace(
         unknown=1001, files={_RELEASE: 'PRETTY_NAME="Ubuntu"\nNAME="Ubuntu"\nID=ubuntu\nID_LIKE=debian\n'}
     ),
-    "nonroot": Image(user=1234, unknown=0),
-    "resource-consumer": Image(command=("/consumer",), unknown=0, uses_loads=True),
-    "sample-apiserver": Image(command=("sample-apiserver",), unknown=0),
-    "nonewprivs": Image(command=("nnp",), unknown=0),
-    "nautilus": _update_demo("nautilus"),
-    "kitten": _update_demo("kitten"),
+    "e2e-test-images/nonroot": Image(user=1234, unknown=0),
+    "e2e-test-images/resource-consumer": Image(command=("/consumer",), unknown=0, uses_loads=True),
+    "e2e-test-images/sample-apiserver": Image(command=("sample-apiserver",), unknown=0),
+    "e2e-test-images/nonewprivs": Image(command=("nnp",), unknown=0),
+    "e2e-test-images/nautilus": _update_demo("nautilus"),
+    "e2e-test-images/kitten": _update_demo("kitten"),
 }  # fmt: skip
 
 
@@ -119,10 +119,19 @@ def lacks_folder(image: str, name: str) -> bool:
 
 def image_name(image: str) -> str:
     """Return the last part of an image's name, without tag and digest."""
-    return image.partition("@")[0].rpartition("/")[2].partition(":")[0]
+    return short_names(image)[1]
+
+
+def short_names(image: str) -> tuple[str, str]:
+    """Return the last two parts and the last part of an image's name, without tag and digest. Tables with
+    images that are common enough have the last part, others both."""
+    folder, _, name = image.partition("@")[0].rpartition("/")
+    name = name.partition(":")[0]
+    return f"{folder.rpartition('/')[2]}/{name}", name
 
 
 @lru_cache(1024)
 def find_image(image: str) -> Image:
     """Return what is known of an image."""
-    return _IMAGES.get(image_name(image), UNKNOWN_IMAGE)
+    both, name = short_names(image)
+    return _IMAGES.get(both) or _IMAGES.get(name, UNKNOWN_IMAGE)

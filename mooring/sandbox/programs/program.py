@@ -12,7 +12,7 @@ from mooring.sandbox.programs.command_lines import command_line
 from mooring.sandbox.programs.environment import read_environment, substitute
 from mooring.sandbox.programs.errors import ExitError, ForeverError, UnknownProgramError
 from mooring.sandbox.programs.files import FileError, Files
-from mooring.sandbox.programs.images import PLAIN_IMAGES, find_image, image_name
+from mooring.sandbox.programs.images import PLAIN_IMAGES, find_image, image_name, short_names
 from mooring.sandbox.programs.listeners import Listener
 from mooring.sandbox.programs.servers import Server
 from mooring.sandbox.programs.shell import Shell, show_bytes
@@ -24,7 +24,7 @@ from mooring.sandbox.programs.wire import Wire
 from mooring.sandbox.programs.work import Work
 
 SERVERS: Final = IMAGES | {"rabbitmq", "haproxy", "traefik", "registry", "grafana", "prometheus"}
-"""Images that serve until they are stopped, by the last part of their names."""
+"""Images that serve until they are stopped, see `images.short_names`."""
 
 _ROOT_SERVERS: Final = frozenset(("nginx", "httpd", "redis", "postgres", "mysql", "mariadb", "mongo"))
 """Official images that start as root."""
@@ -74,10 +74,10 @@ def run_program(
 ) -> Outcome | None:
     """Return what the container does, or None where that is not known. It reads and writes `files`. `started`
     is when the run began, `work` what it may cost."""
-    image = image_name(spec.image)
-    if image in SERVERS and not spec.command and (not spec.args or spec.args[0].startswith("-")):
+    server = next((name for name in short_names(spec.image) if name in SERVERS), "")
+    if server and not spec.command and (not spec.args or spec.args[0].startswith("-")):
         mounts = (one.mount_path for one in spec.volume_mounts)
-        return Outcome(None, listeners=listeners_of_image(image, mounts, spec.args))
+        return Outcome(None, listeners=listeners_of_image(server, mounts, spec.args))
     words = command_line(spec)
     if not words:
         return None
@@ -89,7 +89,7 @@ def run_program(
         files,
         started,
         image=find_image(spec.image),
-        knows_image=image in PLAIN_IMAGES,
+        knows_image=image_name(spec.image) in PLAIN_IMAGES,
         is_hook=is_hook,
     )
     shell.stdin = stdin

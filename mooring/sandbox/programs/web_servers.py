@@ -177,13 +177,13 @@ _IMAGES: Final[dict[str, tuple[Listener, ...]]] = {
     "hello-app": _web(8080, _hello),
     "whoami": _web(80, _whoami),
     "hpa-example": _web(80, Fixed("OK!")),
-    "nautilus": _web(80, FileServer("/", lists=True)),
-    "kitten": _web(80, FileServer("/", lists=True)),
+    "e2e-test-images/nautilus": _web(80, FileServer("/", lists=True)),
+    "e2e-test-images/kitten": _web(80, FileServer("/", lists=True)),
     "redis": _other(6379), "valkey": _other(6379), "memcached": _other(11211), "postgres": _other(5432),
     "mysql": _other(3306), "mariadb": _other(3306), "mongo": _other(27017), "etcd": _other(2379, 2380),
 }  # fmt: skip
 IMAGES: Final = frozenset((*_IMAGES, "http-echo"))
-"""Images that serve until they are stopped, by the last part of their names."""
+"""Images that serve until they are stopped, see `images.short_names`."""
 
 
 # ---- by command

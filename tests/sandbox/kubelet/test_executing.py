@@ -175,7 +175,12 @@ def test_only_running_containers_execute_commands() -> None:
 
 def test_files_of_images_and_of_image_volumes() -> None:
     async def scene(stage: Nodes) -> None:
-        volumes = [{"name": "pictures", "image": {"reference": "kitten:1", "pullPolicy": "Always"}}]
+        volumes = [
+            {
+                "name": "pictures",
+                "image": {"reference": "registry.k8s.io/e2e-test-images/kitten:1.7", "pullPolicy": "Always"},
+            }
+        ]
         mount = {"name": "pictures", "mountPath": "/pictures", "readOnly": True}
         main = {"name": "web", "image": "alpine:3", "command": ["sleep", "600"], "volumeMounts": [mount]}
         tree = await stage.run_pod(containers=[main], volumes=volumes)

@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 
 from mooring.api.meta import ObjectMeta
 from mooring.sandbox.programs.files import Files, Mount, Volume
+from mooring.sandbox.programs.images import UNKNOWN_IMAGE, find_image
 from mooring.sandbox.programs.program import Outcome, run_program
 from mooring.sandbox.programs.sources import Sources
 from mooring.sandbox.programs.specs import (
@@ -306,3 +307,9 @@ def test_containers_call_themselves_by_the_host_name_of_their_pod() -> None:
     outcome = run_program(spec, SOURCES._replace(hostname="db"), files)
     assert outcome is not None
     assert "".join(text for _, text in outcome.output) == "db\ndb\ndb.sub.shop.svc.cluster.local\n"
+
+
+def test_only_images_of_kubernetes_tests_have_their_users() -> None:
+    assert find_image("registry.k8s.io/e2e-test-images/nonroot:1.4").user == 1234
+    assert find_image("registry.example/team/nonroot:1.4") is UNKNOWN_IMAGE
+    assert find_image("registry.example/team/busybox@sha256:1") is find_image("busybox")
