@@ -19,7 +19,7 @@ from mooring.sandbox.programs.work import MOST_WORK, Work
 _AT_ONCE: Final = Outcome(0.0)
 _NOT_FOUND: Final = 127  # what shells end with after a command that they do not find
 _UNKNOWN_INPUT: Final = (
-    "cannot run the input: what it would do is not known, and containers do not run in a sandbox cluster\n"
+    "cannot run the input: containers do not run in a sandbox cluster, and it cannot be emulated\n"
 )
 
 

@@ -27,7 +27,7 @@ _EXIT: Final = re.compile(rb"^exit( \d+)?\n", re.MULTILINE)
 _MOST_INPUT: Final = 512 * 1024  # bytes, one more for each message
 _MOST_LOOKS: Final = 100  # at whether a script has come to its end
 _PIECE: Final = 4096  # keys that a terminal handles in one turn
-_UNKNOWN: Final = "cannot execute {!r}: what it would do is not known, and no containers run\r\n"
+_UNKNOWN: Final = "cannot execute {!r}: containers do not run, and this command cannot be emulated\r\n"
 
 
 async def serve_command(
