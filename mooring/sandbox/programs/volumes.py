@@ -14,7 +14,7 @@ from mooring.api.quantity import QuantityError, to_value
 from mooring.sandbox.network.names import DOMAIN, SERVER
 from mooring.sandbox.programs.environment import substitute
 from mooring.sandbox.programs.errors import UnknownProgramError
-from mooring.sandbox.programs.files import File, Files, LazyVolume, Mount, Volume
+from mooring.sandbox.programs.files import File, Files, LazyVolume, Mount, User, Volume
 from mooring.sandbox.programs.images import find_image, lacks_folder
 from mooring.sandbox.programs.kernel import KERNEL_FOLDERS, Shares, id_range, kernel_files
 from mooring.sandbox.programs.links import resolve
@@ -142,9 +142,7 @@ class Volumes:
             inner = self._find_sub_path(spec, one, sub_path, now)
             mounts.append(Mount(one.mount_path.rstrip("/") or "/", volume, inner, one.read_only))
         user = find_user(spec, pod)
-        kernel = LazyVolume(
-            lambda: kernel_files(user, shares(), pod.sysctls, self._id_range), read_only=True, fs_type="proc"
-        )
+        kernel = LazyVolume(partial(self._kernel_files, user, shares), read_only=True, fs_type="proc")
         self._kernels[spec.name] = kernel
         mounts += [Mount(folder, kernel, folder.strip("/")) for folder in KERNEL_FOLDERS]
         folders = {one.path.strip("/").partition("/")[0] for one in mounts}
@@ -159,6 +157,11 @@ class Volumes:
             own=partial(self._own_files, spec.image, mounts),
             started=now,
         )
+
+    def _kernel_files(self, user: User, shares: Callable[[], Shares]) -> dict[str, File]:
+        """Return what a container sees of the kernel."""
+        pod = self._run.security_context or _NO_CONTEXT
+        return kernel_files(user, shares(), pod.sysctls, self._id_range)
 
     def _own_files(self, image: str, mounts: Iterable[Mount]) -> dict[str, File]:
         """Return the files of a container that are on no volume, by their paths from the root."""

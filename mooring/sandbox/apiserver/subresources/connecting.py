@@ -134,8 +134,8 @@ def _command(request: Request, record: Record) -> CommandAnswer | ReplyAnswer:
             raise internal(f'container not found ("{container}")') from None
 
     unknown = bad_request(
-        f'cannot execute "{command[0]}" in container {container} of pod {request.name}: containers do not run '
-        "in a sandbox cluster, and this command cannot be emulated"
+        f'cannot execute "{command[0]}" in container {container} of pod {request.name}: containers do not '
+        "run in a sandbox cluster, and this command cannot be emulated"
     )
     return CommandAnswer(
         run,
