@@ -21,12 +21,12 @@ class Resize(NamedTuple):
 class Allocation:
     """The allocation of one pod. Its containers have theirs as `allocated` and `resources`."""
 
-    __slots__ = ("_containers", "allocated", "given", "pending", "resize")
+    __slots__ = ("_containers", "actuated", "allocated", "pending", "resize")
 
     def __init__(self, pod: Pod, containers: Sequence[ContainerLife]) -> None:
         self._containers = containers
         self.allocated = pod.spec.resources  # of the pod as a whole, by the node
-        self.given = pod.spec.resources  # that it runs with
+        self.actuated = pod.spec.resources  # that it runs with
         self.pending: Refusal | None = None  # why the node has not allocated what the pod asks for
         self.resize: Resize | None = None
 
@@ -36,11 +36,11 @@ class Allocation:
             return pod
         return with_resources(pod, self.allocated, {one.name: one.allocated for one in self._containers})
 
-    def given_pod(self, pod: Pod) -> Pod:
+    def actuated_pod(self, pod: Pod) -> Pod:
         """Return the pod with the resources that it runs with."""
         if self.resize is None:
             return self.allocated_pod(pod)
-        return with_resources(pod, self.given, {one.name: one.resources for one in self._containers})
+        return with_resources(pod, self.actuated, {one.name: one.resources for one in self._containers})
 
     def allocate(self, pod: Pod) -> None:
         """Allocate what a pod asks for."""
@@ -50,8 +50,8 @@ class Allocation:
         for one in self._containers:
             one.allocated = resources.get(one.name, one.allocated)
 
-    def give(self) -> None:
-        """Have the containers run with what is allocated."""
-        self.given = self.allocated
+    def actuate(self) -> None:
+        """Apply the allocation to the containers."""
+        self.actuated = self.allocated
         for one in self._containers:
             one.resources = one.allocated

@@ -205,7 +205,7 @@ class PodLife:
             self.evaluation.keep(one)
 
     def end_soon(self, one: ContainerLife, at: float, exit_code: int) -> None:
-        """Have a container end at a time, because of what its server was asked for."""
+        """End a container at a time, because of a request to its server."""
         one.outcome = one.connection.exit(max(at - one.started, SHORTEST), exit_code)
 
     @property
@@ -360,12 +360,12 @@ class PodLife:
 
     def _shares(self, one: ContainerLife) -> Shares:
         """Return what a container is given now."""
-        limits = container_limits(one.resources, self.allocation.given)
-        pod, capacity = self.allocation.given_pod(self.pod), self.surroundings.sources.capacity
+        limits = container_limits(one.resources, self.allocation.actuated)
+        pod, capacity = self.allocation.actuated_pod(self.pod), self.surroundings.sources.capacity
         return shares_of(pod, one.name, limits, capacity)
 
     def note(self, type: str, reason: str, message: str) -> None:
-        """Have an event about the pod recorded."""
+        """Record an event about the pod."""
         self.notes.append(Note(type, reason, message, ""))
 
     def _note(self, one: ContainerLife, type: str, reason: str, message: str) -> None:
@@ -423,7 +423,7 @@ class PodLife:
         return next((one for one in everything if one.name == name and one.state == RUNNING), None)
 
     def end(self, one: ContainerLife, exit_code: int, now: float) -> None:
-        """Have a container end, as the shell in it does."""
+        """End a container with the shell in it."""
         one.outcome = one.outcome._replace(run_time=max(now - one.started, SHORTEST), exit_code=exit_code)
 
     def notice_writes(self, files: Files) -> bool:
@@ -471,7 +471,7 @@ class PodLife:
 
     def actuate(self, restarted: Collection[ContainerLife], now: float) -> None:
         """Run with what is allocated; some containers are restarted for it."""
-        self.allocation.give()
+        self.allocation.actuate()
         for one in self.all:
             if one in restarted:
                 self._note(one, "Normal", "Killing", f"Container {one.name} resize requires restart")
@@ -481,9 +481,9 @@ class PodLife:
         self._show_cgroup(now)
 
     def _show_cgroup(self, now: float) -> None:
-        """Have the limits of the pod on its node, for containers that mount them."""
+        """Write the limits of the pod to its node, for containers that mount them."""
         if self.surroundings.shows_host(cgroups.ROOT):
-            limits = pod_limits(self.allocation.given_pod(self.pod))
+            limits = pod_limits(self.allocation.actuated_pod(self.pod))
             self.surroundings.write_to_host(self._cgroup, limits.files(), now)
 
     @property

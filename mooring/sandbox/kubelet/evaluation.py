@@ -43,7 +43,7 @@ class Evaluation:
         return self.work > MOST_WORK // 4
 
     def evaluate(self, one: ContainerLife, now: float) -> None:
-        """Find out how a run goes: when it ends, and what its probes find."""
+        """Compute how a run goes: when it ends, and what its probes find."""
         before = self.work
         one.outcome, is_known = self._outcome(one, now)
         work = Work()
@@ -54,7 +54,7 @@ class Evaluation:
             self.keep(one)
 
     def mark(self, containers: Iterable[ContainerLife]) -> None:
-        """Have containers evaluated again: they may see something else now."""
+        """Mark containers that may see something else now, to be evaluated again."""
         self._stale |= dict.fromkeys(containers)
 
     def evaluate_stale(self, now: float) -> bool:
@@ -67,7 +67,7 @@ class Evaluation:
         return not self._stale
 
     def enter(self, one: ContainerLife, text: str | None, now: float) -> None:
-        """Give a container input, or end it without a text."""
+        """Add to the input of a container, or close it if there is no text."""
         at = now - one.started
         one.stdin = one.stdin.close(at) if text is None else one.stdin.add(at, text)
         self.evaluate(one, now)

@@ -1,4 +1,4 @@
-"""Commands that clients run in containers: what they would do is found out from what their container sees."""
+"""Commands that clients run in containers, with the variables and files of the container."""
 
 from __future__ import annotations
 

@@ -75,6 +75,6 @@ class GuestContainers:
         return guest.life
 
     def notice_writes(self, life: PodLife, files: Files) -> None:
-        """Have containers evaluated again that may see what was written."""
+        """Evaluate containers again that may see what was written."""
         if life.notice_writes(files):
             self._enqueue(life.pod.key)

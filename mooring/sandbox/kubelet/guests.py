@@ -38,7 +38,7 @@ class Stopping(NamedTuple):
 
 
 class Guest:
-    """A pod that a node has accepted, and what the node knows of it. Times are seconds since the epoch."""
+    """A pod that a node has accepted, with its state on the node. Times are seconds since the epoch."""
 
     __slots__ = (
         "accepted", "eviction", "ip", "life", "machine", "needs", "run", "script", "stopping", "storage",

@@ -70,7 +70,7 @@ class PodHosts:
         self._on_nodes: dict[str, dict[str, _Site]] = {}  # by node and uid: those with ports of their node
 
     def place(self, life: PodLife, machine: Machine, address: str) -> None:
-        """Have a pod at its address, or without one in the network of its node."""
+        """Add a pod at its address, or without one in the network of its node."""
         pod, site = life.pod, _Site(life, machine, _host_ports(life))
         if address:
             self._pods[address] = site
@@ -183,7 +183,7 @@ class PodHosts:
         )
 
     def _apply(self, life: PodLife, one: ContainerLife, process: Process) -> None:
-        """Have the effects of an answer: lines in the log, loads, the end of the container."""
+        """Apply the effects of an answer: lines in the log, loads, the end of the container."""
         for load in process.loads:
             self._loads.add(life.pod.uid, one.name, load)
         if process.lines:

@@ -1,4 +1,4 @@
-"""What kubelets do for the pods that are bound to their nodes: accept them, run them, and let them go."""
+"""Kubelets: accept the pods that are bound to their nodes, run them, and stop them."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ thousands are not slowed down by events."""
 
 
 class Kubelets(Controller):
-    """All kubelets at once: looks after pods, one at a time, whatever node they are on."""
+    """All kubelets in one controller: syncs one pod at a time, whatever its node."""
 
     name = "kubelet"
 
@@ -124,7 +124,7 @@ class Kubelets(Controller):
                 self.enqueue(pod.key)
 
     def _resume(self, pod: Pod) -> None:
-        """A pod that was accepted before this process began."""
+        """Take over a pod that was accepted before this process began."""
         script, _ = read_script(pod)
         accepted = parse_time(pod.status.start_time or "")
         guest = Guest(self._fleet.machine(pod.spec.node_name), needs_of(pod), script, accepted)
@@ -209,7 +209,7 @@ class Kubelets(Controller):
             self.enqueue(pod.key, max(due - now, 0.0))
 
     async def _make_life(self, pod: Pod, guest: Guest) -> PodLife:
-        """Read what the containers of a pod do."""
+        """Read the programs of a pod and the sources of its variables and files."""
         run = guest.run or await self._programs.read(pod)
         sources = Sources(pod.metadata)
         if run is not None and pod.status.start_time is not None:
@@ -231,7 +231,7 @@ class Kubelets(Controller):
         return life
 
     async def _follow(self, pod: Pod, guest: Guest, life: PodLife) -> None:
-        """Take note of a newer version of a pod."""
+        """Follow a newer version of a pod."""
         if pod.metadata.annotations != life.pod.metadata.annotations:
             guest.script, _ = read_script(pod)
         if pod.metadata.generation != life.pod.metadata.generation and life.started:
@@ -277,7 +277,7 @@ class Kubelets(Controller):
         return retry if missing else due
 
     async def _run(self, pod: Pod, guest: Guest, life: PodLife, now: float) -> float | None:
-        """Have the containers do what is due, and write what has changed."""
+        """Advance the containers, and write what has changed."""
         if life.run is not None and life.waits_for_configuration:
             life.surroundings.sources = await self._sources.read(pod, guest, life.run)
             life.missing = missing_keys(life.run, life.surroundings.sources)
@@ -341,7 +341,7 @@ class Kubelets(Controller):
     # ---- the end
 
     async def _stop(self, pod: Pod, guest: Guest | None) -> None:
-        """A pod that is deleted ends as it pleases, but within its grace period."""
+        """Stop a pod that is deleted, within its grace period."""
         if guest is not None:
             now = self.context.clock()
             stopping = guest.stopping or self._begin_stop(pod, guest, now)
@@ -425,7 +425,7 @@ class Kubelets(Controller):
 
 def _deadline(pod: Pod) -> float:
     """Return when the grace period of a deleted pod is over."""
-    if pod.metadata.deletion_grace_period_seconds is None:  # we know of the deletion before its details
+    if pod.metadata.deletion_grace_period_seconds is None:  # the deletion is seen before its details
         return math.inf
     return parse_time(pod.metadata.deletion_timestamp or "")
 

@@ -17,8 +17,8 @@ seconds; None without the pod or its account."""
 def request_tokens(issue: IssueToken, pod: Pod, run: PodRun) -> Tokens:
     """Return the tokens of a pod's volumes; those that are not issued are left out."""
     tokens = {}
-    asked = (one.service_account_token for volume in run.spec.volumes for one in project(volume))
-    for key in {(one.audience, one.expiration_seconds) for one in asked if one is not None}:
+    projections = (one.service_account_token for volume in run.spec.volumes for one in project(volume))
+    for key in {(one.audience, one.expiration_seconds) for one in projections if one is not None}:
         token = issue(pod.namespace, pod.name, *key)
         if token is not None:
             tokens[key] = token

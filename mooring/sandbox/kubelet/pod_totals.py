@@ -1,4 +1,4 @@
-"""What pods as a whole are allocated and given, computed once for all with the same resources."""
+"""What pods as a whole are allocated and actuated, computed once for all with the same resources."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ _encode = msgspec.msgpack.Encoder().encode
 _remembered: dict[bytes, Tree] = {}
 
 
-def pod_level(allocated: Pod, given: Pod, *, runs: bool) -> Tree:
-    """Return what a pod is allocated, and what it is given: while it runs, what its cgroup says."""
-    key = _encode((runs, _resources(allocated), None if given is allocated else _resources(given)))
+def pod_level(allocated: Pod, actuated: Pod, *, runs: bool) -> Tree:
+    """Return what a pod is allocated, and what is actuated: while it runs, what its cgroup says."""
+    key = _encode((runs, _resources(allocated), None if actuated is allocated else _resources(actuated)))
     status = _remembered.get(key)
     if status is None:
         if len(_remembered) >= _MOST:
             _remembered.clear()
-        status = _remembered[key] = _compute(allocated, given, runs)
+        status = _remembered[key] = _compute(allocated, actuated, runs)
     return status
 
 
@@ -37,11 +37,11 @@ def _resources(pod: Pod) -> Any:
     return containers, inits, spec.resources, spec.overhead
 
 
-def _compute(allocated: Pod, given: Pod, runs: bool) -> Tree:
+def _compute(allocated: Pod, actuated: Pod, runs: bool) -> Tree:
     totals = written_totals(allocated, use_status=False)
-    requests, limits = totals if given is allocated else written_totals(given, use_status=False)
+    requests, limits = totals if actuated is allocated else written_totals(actuated, use_status=False)
     if runs:
-        cgroup = pod_limits(given)
+        cgroup = pod_limits(actuated)
         limited = {CPU: cgroup.cpu_limit, MEMORY: cgroup.memory_limit}
         requests = {name: requests[name] for name in (CPU, MEMORY) if name in requests}
         limits = {name: limits[name] for name, amount in limited.items() if amount}

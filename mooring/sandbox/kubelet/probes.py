@@ -1,4 +1,4 @@
-"""What probes cause: when a container is ready, which events there are, and whether it is killed."""
+"""Effects of probes: readiness, events, and restarts of containers."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from mooring.sandbox.programs.work import Work
 def probe(
     one: ContainerLife, outcome: Outcome, sources: Sources, now: float, work: Work, *, is_known: bool
 ) -> Outcome:
-    """Find out what the probes of a run find; return how it goes with them."""
+    """Evaluate the probes of a run; return how it goes with them."""
     one.health, one.notices = HEALTHY, []
     if one.spec is None or not one.spec.is_probed:
         return outcome

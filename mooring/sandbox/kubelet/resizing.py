@@ -88,7 +88,7 @@ class Resizes:
 
 
 def advance_resize(life: PodLife, now: float) -> float | None:
-    """Give containers what is allocated to them when it is due; return when to come back."""
+    """Apply the allocation to containers when it is due; return when to come back."""
     if life.allocation.resize is None or now < life.allocation.resize.due:
         return None if life.allocation.resize is None else life.allocation.resize.due
     if error := _memory_error(life):
@@ -129,12 +129,12 @@ def _memory_error(life: PodLife) -> str:
     usage = {one.name: used_memory(life.pod, one.name, one.resources) for one in life.all}
     total, errors, allocation = sum(usage.values()), [], life.allocation
     limit = _lowered(
-        pod_limits(allocation.given_pod(life.pod)), pod_limits(allocation.allocated_pod(life.pod))
+        pod_limits(allocation.actuated_pod(life.pod)), pod_limits(allocation.allocated_pod(life.pod))
     )
     if limit and total >= limit:
         errors.append(_too_low("pod", limit, total))
     for one in life.all:
-        limit = _lowered(_given(life, one), _allocated(life, one))
+        limit = _lowered(_actuated(life, one), _allocated(life, one))
         if one.state == RUNNING and limit and usage[one.name] >= limit:
             errors.append(_too_low(f'container "{one.name}"', limit, total))
     if not errors:
@@ -157,7 +157,7 @@ def _too_low(what: str, limit: int, usage: int) -> str:
 def _needs_restart(life: PodLife, one: ContainerLife) -> bool:
     """Whether the policy of a container has it restarted for the change of its resources."""
     changed = set()
-    before, after = _given(life, one), _allocated(life, one)
+    before, after = _actuated(life, one), _allocated(life, one)
     if (before.cpu_request, before.cpu_limit) != (after.cpu_request, after.cpu_limit):
         changed.add(CPU)
     if before.memory_limit != after.memory_limit or (
@@ -170,8 +170,8 @@ def _needs_restart(life: PodLife, one: ContainerLife) -> bool:
     )
 
 
-def _given(life: PodLife, one: ContainerLife) -> Limits:
-    return container_limits(one.resources, life.allocation.given)
+def _actuated(life: PodLife, one: ContainerLife) -> Limits:
+    return container_limits(one.resources, life.allocation.actuated)
 
 
 def _allocated(life: PodLife, one: ContainerLife) -> Limits:

@@ -49,8 +49,8 @@ def living(pod: Pod, life: PodLife, host_ip: str, pod_ip: str, now: float) -> Tr
         error = life.allocation.resize.error
         conditions[RESIZE_IN_PROGRESS] = ("True", "Error" if error else "", error)
     status["conditions"] = _conditions(pod, text, conditions)
-    allocated, given = life.allocation.allocated_pod(life.pod), life.allocation.given_pod(life.pod)
-    return status | pod_level(allocated, given, runs=life.phase == "Running") | _containers(pod, life, now)
+    allocated, actuated = life.allocation.allocated_pod(life.pod), life.allocation.actuated_pod(life.pod)
+    return status | pod_level(allocated, actuated, runs=life.phase == "Running") | _containers(pod, life, now)
 
 
 def ended(pod: Pod, life: PodLife, now: float, reason: str = "", message: str = "") -> Tree:

@@ -1,4 +1,4 @@
-"""What is behind one port of a Service, prepared so that connections take no longer where it is much."""
+"""The endpoints of one port of a Service, indexed so that connections do not search them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What goes through the network of a cluster, and why there is no answer."""
+"""Messages in the network of a cluster, and errors."""
 
 from __future__ import annotations
 

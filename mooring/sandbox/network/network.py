@@ -69,7 +69,7 @@ class Hosts(Protocol):
         ...
 
     def answer(self, destination: Destination, query: Query, budget: Budget | None = None) -> Reply:
-        """Have the program that listens answer a request, at the expense of its client. Raises
+        """Return the answer of the program that listens, at the expense of its client. Raises
         NetworkError."""
         ...
 

@@ -130,8 +130,8 @@ class Policies:
         if allowed.namespace_selector is None:
             in_namespace = peer.namespace == namespace
         else:
-            found = self._namespaces.get(peer.namespace)
-            labels = {} if found is None else found.metadata.labels
+            of_peer = self._namespaces.get(peer.namespace)
+            labels = {} if of_peer is None else of_peer.metadata.labels
             in_namespace = matches(allowed.namespace_selector, labels)
         if not in_namespace:
             return False

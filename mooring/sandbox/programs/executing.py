@@ -1,4 +1,4 @@
-"""Running commands in the containers of fake nodes: what the API server asks of them."""
+"""Commands in the containers of fake nodes, as the API server runs them for clients."""
 
 from __future__ import annotations
 
@@ -39,11 +39,11 @@ class Containers(Protocol):
         ...
 
     def enter(self, uid: str, container: str, text: str | None) -> None:
-        """Give a container input, None at its end. Raises NotRunningError."""
+        """Add to the input of a container, or close it if there is no text. Raises NotRunningError."""
         ...
 
     def end(self, uid: str, container: str, exit_code: int) -> None:
-        """Have a container end, if it runs: the shell in it was left."""
+        """End a container, if it runs: the client has left its shell."""
         ...
 
     def open_shell(self, uid: str, container: str) -> Callable[[str], Outcome | None]:

@@ -109,11 +109,11 @@ class Grammar(Expansion):
     def _and_or(self, tokens: list[Token], at: int, *, run: bool) -> int:
         at = self._checked(tokens, at, run=run)
         while at < len(tokens) and tokens[at] in ("&&", "||"):
-            wanted = tokens[at] == "&&"
+            is_and = tokens[at] == "&&"
             at += 1
             while at < len(tokens) and tokens[at] == "\n":
                 at += 1
-            at = self._checked(tokens, at, run=run and (self.status == 0) == wanted)
+            at = self._checked(tokens, at, run=run and (self.status == 0) == is_and)
         return at
 
     def _checked(self, tokens: list[Token], at: int, *, run: bool) -> int:

@@ -27,7 +27,7 @@ class Image(NamedTuple):
     files: Mapping[str, str | None] = {}
     """Some of its files, by path. The content of those with None is not known."""
     uses_loads: bool = False
-    """Whether it uses CPU and memory only as its clients ask it to."""
+    """Whether it uses CPU and memory only as its clients request."""
 
     def find_account(self, uid: int) -> Account | None:
         """Return an account; None if there is none. Raises LookupError if that is not known."""

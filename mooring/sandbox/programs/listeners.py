@@ -78,7 +78,7 @@ class Listener(NamedTuple):
 
 
 def answer_query(listener: Listener, query: Query, process: Process) -> Reply:
-    """Have a program answer. Raises NetworkError."""
+    """Return the answer of a program. Raises NetworkError."""
     if listener.protocol == UDP or listener.is_raw:
         return listener.answer(query, process)
     if not query.method:

@@ -83,8 +83,8 @@ def find_log_of_run(
     log if the pod has not changed since."""
     spec = choose_container(pod, container)
     status = _find_status(pod, spec.name)
-    known = (status.state.running, status.state.terminated, status.last_state.terminated)
-    run = next((one for one in known if one is not None and one.started_at == started_at), None)
+    latest = (status.state.running, status.state.terminated, status.last_state.terminated)
+    run = next((one for one in latest if one is not None and one.started_at == started_at), None)
     return None if run is None else _container_log(pod, spec, run, runs, before)
 
 

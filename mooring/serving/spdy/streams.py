@@ -226,7 +226,7 @@ class SpdyConnection:
         self._has_room.set()
 
     def forget(self, stream: SpdyStream) -> None:
-        """Have no stream that is over."""
+        """Remove a stream that is over."""
         if stream.is_over:
             self._streams.pop(stream.number, None)
             self._window_changed.set()

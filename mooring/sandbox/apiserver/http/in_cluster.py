@@ -137,8 +137,8 @@ class ControlPlane:
     def _ask_kubelet(self, node: str, query: Query, user: User) -> Reply:
         verb = _VERBS.get(query.method, "")
         parts = _KUBELET_PARTS.get(query.path.strip("/").partition("/")[0].lower(), ("proxy",))
-        asked = (Attributes(verb, "", f"nodes/{part}", "", node) for part in parts)
-        if not any(self._api.rbac.decide(user, attributes).allowed for attributes in asked):
+        attributes = (Attributes(verb, "", f"nodes/{part}", "", node) for part in parts)
+        if not any(self._api.rbac.decide(user, one).allowed for one in attributes):
             what = f"resource=nodes, subresource(s)=[{' '.join(parts)}]"
             return _text(f"Forbidden (user={user.name}, verb={verb}, {what})", 403)
         nodes = self._api.registry.find("", "v1", "nodes")

@@ -55,7 +55,7 @@ class _Stream(Protocol):
 async def _converse(
     stream: _Stream, conversation: Conversation, answer: PortsAnswer, evaluator: Evaluator
 ) -> None:
-    """Have a program talk to the client until one of them, or the pod, ends."""
+    """Connect the client to a program until one of them, or the pod, ends."""
     with closing(conversation):
         await _talk(stream, conversation, answer, evaluator)
 
@@ -216,7 +216,7 @@ async def _forward_channels(socket: WebSocket, answer: PortsAnswer, evaluator: E
 
 
 async def _pass_on(data: bytes, channel: _Channel, task: asyncio.Task[None]) -> None:
-    """Give a channel what its client has sent, and return once there is room for more."""
+    """Pass data of the client to a channel, and return once there is room for more."""
     if data and not task.done():
         channel.take(data)
     while channel.waiting > _MOST_WAITING and not task.done():

@@ -56,7 +56,7 @@ class Session:
         self._is_interrupted = False
 
     async def _open(self) -> None:
-        """Have the client see that the connection is there."""
+        """Send an empty message: clients wait for the first one."""
         streams = self._answer.streams
         await self._send(STDOUT if streams.stdout else STDERR if streams.stderr else ERROR, "")
 

@@ -29,7 +29,7 @@ class _Target(NamedTuple):
 
 
 def proxy(request: Request) -> Answer:
-    """Have a pod, or one behind a Service, answer a request."""
+    """Forward a request to a pod, or to one behind a Service."""
     query = request.proxied
     if query is None:
         raise bad_request("a proxy answers requests by HTTP only")
@@ -48,7 +48,7 @@ def proxy(request: Request) -> Answer:
 
 
 def _admit(request: Request, query: Query) -> None:
-    """Have policies and webhooks see the connection."""
+    """Run policies and webhooks on the connection."""
     assert request.subresource is not None
     write = Write(
         request.api, request.resource, request.namespace, request.name, request.user, WriteOptions(),
@@ -138,7 +138,7 @@ def _prefix(request: Request) -> str:
 
 
 def _rewrite(reply: Reply, prefix: str) -> Reply:
-    """Have links and redirections to other paths of the server go through the proxy."""
+    """Rewrite links and redirections to other paths of the server, so that they go through the proxy."""
     location = reply.headers.get("location", "")
     if location:
         if location.startswith("/") and not location.startswith(("//", prefix)):
