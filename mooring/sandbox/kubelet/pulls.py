@@ -62,11 +62,12 @@ def find_first_pull_error(
     own."""
     if spec is None:
         return find_pull_error(image, "", patterns)
-    mounted = {mount.name for mount in spec.volume_mounts}
-    mounts = (each.image for each in volumes if each.image is not None and each.name in mounted)
-    images = (*((each.reference, each.pull_policy) for each in mounts), (image, spec.image_pull_policy))
-    errors = (find_pull_error(*each, patterns) for each in images)
-    return next((error for error in errors if error is not None), None)
+    for volume in volumes:
+        if volume.image is not None and any(one.name == volume.name for one in spec.volume_mounts):
+            error = find_pull_error(volume.image.reference, volume.image.pull_policy, patterns)
+            if error is not None:
+                return error
+    return find_pull_error(image, spec.image_pull_policy, patterns)
 
 
 def is_missing(image: str, patterns: Collection[str] = ()) -> bool:

@@ -122,6 +122,7 @@ def image_name(image: str) -> str:
     return short_names(image)[1]
 
 
+@lru_cache(1024)
 def short_names(image: str) -> tuple[str, str]:
     """Return the last two parts and the last part of an image's name, without tag and digest. Tables with
     images that are common enough have the last part, others both."""
