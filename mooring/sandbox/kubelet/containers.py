@@ -321,9 +321,12 @@ class PodLife:
         one.restarts += one.last is not None
         one.state, one.reason, one.message, one.started = RUNNING, "", "", now
         self._show_cgroup(now)
-        failed = self._post_start(one, now)
+        work = Work()
+        problem = run_post_start(one, now, work)
+        self.evaluation.work += work.done
         self.evaluation.evaluate(one, now)
-        if failed or self._ask_post_start(one, now):
+        if problem := problem or ask_post_start(one):
+            self._note(one, "Warning", "FailedPostStartHook", problem)
             self.end_soon(one, now, KILLED)
         if self.surroundings.written_by(one.files):
             readers = (each for each in self.all if each.state == RUNNING and each.files.last_read)
@@ -334,25 +337,6 @@ class PodLife:
         self._note(one, "Normal", "Pulled", image)
         self._note(one, "Normal", "Created", "Container created")
         self._note(one, "Normal", "Started", "Container started")
-
-    def _post_start(self, one: ContainerLife, now: float) -> bool:
-        """Run the postStart hook of a container that starts; return whether it fails."""
-        if one.spec is None or one.spec.lifecycle is None:
-            return False
-        work = Work()
-        outcome = run_post_start(one, now, work)
-        self.evaluation.work += work.done
-        if outcome is None or outcome.exit_code == 0:
-            return False
-        self._note(one, "Warning", "FailedPostStartHook", "PostStartHook failed")
-        return True
-
-    def _ask_post_start(self, one: ContainerLife, now: float) -> bool:
-        """Send the request of a postStart hook; return whether it fails."""
-        problem = ask_post_start(one)
-        if problem:
-            self._note(one, "Warning", "FailedPostStartHook", problem)
-        return bool(problem)
 
     def _mount(self, one: ContainerLife, now: float) -> Files:
         """Return the file system of a new run. Raises SubPathError."""

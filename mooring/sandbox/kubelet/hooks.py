@@ -12,11 +12,13 @@ from mooring.sandbox.programs.wire import Wire
 from mooring.sandbox.programs.work import Work
 
 
-def run_post_start(one: ContainerLife, now: float, work: Work) -> Outcome | None:
-    """Run the postStart hook of a container that starts; None where there is none, or it is not known."""
+def run_post_start(one: ContainerLife, now: float, work: Work) -> str:
+    """Run the command of a postStart hook; return why it fails, or ""."""
     if one.spec is None or one.spec.lifecycle is None:
-        return None
-    return run_hook(one.spec, one.spec.lifecycle.post_start, one.sources, one.files, now, work, _wire(one))
+        return ""
+    hook = one.spec.lifecycle.post_start
+    outcome = run_hook(one.spec, hook, one.sources, one.files, now, work, _wire(one))
+    return "PostStartHook failed" if outcome is not None and outcome.exit_code else ""
 
 
 def ask_post_start(one: ContainerLife) -> str:
