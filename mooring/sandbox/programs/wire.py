@@ -16,7 +16,7 @@ from mooring.sandbox.programs.work import Work
 T = TypeVar("T")
 
 MOST_KEPT: Final = 2_000  # answers of one run; a program that asks for more is taken to run on
-MOST_BYTES: Final = 4 * 1024 * 1024  # of these answers
+MOST_BYTES: Final = 4 * 1024 * 1024  # of these answers, and of what was sent for them
 _PER_RECORD: Final = 200  # bytes of a DNS record
 
 
@@ -65,7 +65,7 @@ class Answers:
                 self._kept[key] = act()
             except NetworkError as error:
                 self._kept[key] = error
-            self._bytes += _size(self._kept[key])
+            self._bytes += len(key[1]) + _size(self._kept[key])  # the key has what was sent
         kept = self._kept[key]
         if isinstance(kept, NetworkError):
             raise kept

@@ -138,14 +138,21 @@ def test_others_have_their_turn_between_servers_that_clients_reach_by_proxy() ->
     connected(scene)
 
 
-@pytest.mark.parametrize("answer", [Reply(body=bytes(LARGEST)), [DnsRecord("a", "A", "10.0.0.1")] * 6_000])
-def test_answers_that_a_script_gets_again_are_bounded(answer: object) -> None:
+@pytest.mark.parametrize(
+    ("sent", "answer"),
+    [
+        ("a", Reply(body=bytes(LARGEST))),
+        ("a", [DnsRecord("a", "A", "10.0.0.1")] * 6_000),
+        ("a" * LARGEST, Reply()),
+    ],
+)
+def test_answers_that_a_script_gets_again_are_bounded(sent: str, answer: object) -> None:
     answers = Answers()
     for number in range(5):
-        assert answers.get((0.0, "a", number % 4), lambda: answer) is answer
+        assert answers.get((0.0, sent, number % 4), lambda: answer) is answer
     with pytest.raises(ForeverError):
-        answers.get((0.0, "a", 4), lambda: answer)
-    assert answers.get((0.0, "a", 0), lambda: None) is answer
+        answers.get((0.0, sent, 4), lambda: answer)
+    assert answers.get((0.0, sent, 0), lambda: None) is answer
 
 
 def test_forms_are_bounded() -> None:
