@@ -393,14 +393,14 @@ def long_pod(kind: str, n: int) -> Pod:
     return pod
 
 
-@pytest.mark.parametrize(("kind", "terms"), [("hard spread", 1000), ("sidecars", 300)])
-def test_an_explanation_costs_some_tens_of_attempts(kind: str, terms: int) -> None:
+@pytest.mark.parametrize(("kind", "terms", "most"), [("hard spread", 1000, 30), ("sidecars", 500, 70)])
+def test_an_explanation_costs_some_tens_of_attempts(kind: str, terms: int, most: int) -> None:
     pod, node = long_pod(kind, terms), make_node("a")
     asked(pod, node)
     setting = Setting(None)
     setting.apply(node)
     one = count_calls(lambda: setting.scheduler.rehearse(PodInfo.of(pod, Shape(pod))))
-    assert count_calls(lambda: asked(pod, node)) < 45 * one
+    assert count_calls(lambda: asked(pod, node)) < most * one
 
 
 # ---- one more node
