@@ -177,6 +177,17 @@ def test_requests_reach_the_server_with_the_user_who_sent_them(scene: Scene) -> 
     assert scene.server.ask("GET", path, impersonate_user="bob").code == 403
 
 
+def test_a_server_that_leads_back_is_not_asked_without_end(scene: Scene) -> None:
+    scene.register()
+    wait(lambda: scene.server.ask("GET", BASE).code == 200)
+    reply = scene.server.ask(
+        "GET", f"{BASE}/ships", impersonate_user="front-proxy-client", impersonate_group="system:masters"
+    )
+    assert reply.code == 503
+    assert f"APIService {NAME} leads to this server" in reply.tree["message"]
+    assert all("front-proxy-client" not in headers["x-remote-user"] for _, _, headers, _ in scene.ships.seen)
+
+
 def test_discovery_and_openapi_have_the_group(scene: Scene) -> None:
     scene.register()
     wait(lambda: scene.server.ask("GET", BASE).code == 200)

@@ -56,6 +56,13 @@ def test_it_serves_a_group_of_the_cluster() -> None:
         assert remote.openapi == {"serverRelativeURL": "/openapi/v3/apis/wardle.example.com/v1alpha1"}
         assert (await send("GET", remote.openapi["serverRelativeURL"]))[1]["openapi"] == "3.0.0"
 
+        asking = asyncio.gather(*(send("GET", FLUNDERS) for _ in range(50)))
+        turns = 0
+        while not asking.done():
+            await asyncio.sleep(0)
+            turns += 1
+        assert turns > 50, "others have their turn"
+
         flunder: Tree = {"kind": "Flunder", "metadata": {"name": "a"}}
         assert (await send("POST", f"{FLUNDERS}?dryRun=All", flunder))[0] == 201
         code, created = await send("POST", FLUNDERS, flunder)

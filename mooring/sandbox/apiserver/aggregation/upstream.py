@@ -99,7 +99,8 @@ async def ask(
     question = question._replace(headers=[*kept, *_user_headers(user)])
     if service["spec"].get("type") == "ExternalName":
         return await _ask_outside(remote, service["spec"]["externalName"], port, question, identity)
-    return _ask_pods(api, service["spec"].get("clusterIP", ""), port, question)
+    address = service["spec"].get("clusterIP", "")
+    return await api.evaluations.run(user.name, lambda: _ask_pods(api, address, port, question))
 
 
 def _user_headers(user: User) -> list[Header]:

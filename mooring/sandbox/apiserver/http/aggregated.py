@@ -9,7 +9,14 @@ from urllib.parse import quote
 
 from mooring.client.api_errors import ApiError
 from mooring.sandbox.apiserver.aggregation.remotes import Remote
-from mooring.sandbox.apiserver.aggregation.upstream import Identity, Question, Upstream, UpstreamError, ask
+from mooring.sandbox.apiserver.aggregation.upstream import (
+    FRONT_PROXY,
+    Identity,
+    Question,
+    Upstream,
+    UpstreamError,
+    ask,
+)
 from mooring.sandbox.apiserver.authorization.rules import Attributes
 from mooring.sandbox.apiserver.authorization.users import User
 from mooring.sandbox.apiserver.context.api import Api
@@ -41,6 +48,10 @@ async def forward(
     api: Api, exchange: Exchange, remote: Remote, user: User, body: bytes, identity: Identity | None
 ) -> Upstream:
     """Return the answer of another server to a request, while it comes. Raises ApiError."""
+    if user.name == FRONT_PROXY:
+        raise _unreachable(
+            f"APIService {remote.name} leads to this server, which would ask itself without end"
+        )
     query = f"?{exchange.query}" if exchange.query else ""
     target = quote(exchange.path, safe="/~:@!$&'()*+,;=") + query
     question = Question(exchange.method, target, exchange.headers, body)
