@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Iterable
 from concurrent.futures import Executor, Future
-from queue import Empty, SimpleQueue
+from queue import SimpleQueue
 from typing import Any, ParamSpec, TypeVar
 
 T = TypeVar("T")
@@ -13,14 +13,18 @@ P = ParamSpec("P")
 
 
 class DaemonThreads(Executor):
-    """Up to `most` threads, started when there is work and none is idle. Unlike those of a ThreadPoolExecutor
-    they do not keep the process alive: one that hangs, in a plugin for example, cannot prevent its end."""
+    """Up to `most` threads, started when there is more work than threads.
+
+    Unlike those of a ThreadPoolExecutor they do not keep the process alive: one that hangs, in a plugin for
+    example, cannot prevent its end.
+    """
 
     def __init__(self, most: int, name: str) -> None:
         self._most = most
         self._name = name
         self._started = 0
-        self._idle = threading.Semaphore(0)
+        self._unfinished = 0  # of the work submitted
+        self._counting = threading.Lock()
         self._work: SimpleQueue[Callable[[], None] | None] = SimpleQueue()
 
     def submit(self, fn: Callable[P, T], /, *args: P.args, **kwargs: P.kwargs) -> Future[T]:
@@ -33,30 +37,29 @@ class DaemonThreads(Executor):
                 except BaseException as error:
                     future.set_exception(error)
 
-        self._work.put(work)
-        if self._started < self._most and not self._idle.acquire(blocking=False):
-            self._started += 1
+        with self._counting:
+            self._unfinished += 1
+            lacks_thread = self._started < min(self._unfinished, self._most)
+            self._started += lacks_thread
             name = f"{self._name}-{self._started}"
-            threading.Thread(target=self._run, args=(self._idle,), name=name, daemon=True).start()
+        self._work.put(work)
+        if lacks_thread:
+            threading.Thread(target=self._run, name=name, daemon=True).start()
         return future
 
     def shutdown(self, wait: bool = False, *, cancel_futures: bool = False) -> None:
         """End the threads once their work is done, without waiting. Later work starts new ones."""
-        for _ in range(self._started):
+        with self._counting:
+            started, self._started = self._started, 0
+        for _ in range(started):
             self._work.put(None)
-        self._started, self._idle = 0, threading.Semaphore(0)
 
-    def _run(self, idle: threading.Semaphore) -> None:
-        while (work := self._next(idle)) is not None:
+    def _run(self) -> None:
+        while (work := self._work.get()) is not None:
             work()
             del work
-
-    def _next(self, idle: threading.Semaphore) -> Callable[[], None] | None:
-        try:
-            return self._work.get_nowait()
-        except Empty:
-            idle.release()
-            return self._work.get()
+            with self._counting:
+                self._unfinished -= 1
 
 
 class Threads:
