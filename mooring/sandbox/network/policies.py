@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections import Counter
+from collections.abc import Callable, Iterable, Sequence
 from ipaddress import IPv4Address, IPv4Network
 from typing import Final, NamedTuple
 
@@ -13,11 +14,13 @@ from mooring.api.meta import KubeObject, LabelSelector, Struct
 from mooring.api.objects import Pod
 from mooring.api.selectors import matches
 from mooring.client.cache import Cache
-from mooring.sandbox.network.messages import Budget
+from mooring.sandbox.network.messages import Budget, UnreachableError
 from mooring.sandbox.network.services import Source
 
 INGRESS: Final = "Ingress"
 EGRESS: Final = "Egress"
+_COST: Final = 8  # units of work for each label, port and peer
+_MOST_WORK: Final = 50_000  # for a client outside of pods, whose work is not accounted for
 NamedPort = Callable[[str, str], int]
 """Returns the number of a pod's port by its name and protocol; 0 if there is none."""
 
@@ -35,6 +38,19 @@ class Peer(Struct):
     namespace_selector: LabelSelector | None = None
     ip_block: IPBlock | None = None
 
+    @property
+    def size(self) -> int:
+        excluded = 0 if self.ip_block is None else len(self.ip_block.excluded)
+        return 1 + excluded + _count_terms(self.pod_selector) + _count_terms(self.namespace_selector)
+
+
+def _count_terms(selector: LabelSelector | None) -> int:
+    """Return how many labels and values a selector has, which are read again for each connection."""
+    if selector is None:
+        return 0
+    expressions = selector.match_expressions
+    return len(selector.match_labels) + sum(1 + len(one.values) for one in expressions)
+
 
 class PolicyPort(Struct):
     port: int | str | None = None
@@ -49,9 +65,7 @@ class Rule(Struct):
 
     @property
     def size(self) -> int:
-        peers = (*self.sources, *self.destinations)
-        blocks = (one.ip_block for one in peers if one.ip_block is not None)
-        return 1 + len(self.ports) + len(peers) + sum(len(one.excluded) for one in blocks)
+        return 1 + len(self.ports) + sum(one.size for one in (*self.sources, *self.destinations))
 
 
 class PolicySpec(Struct):
@@ -63,7 +77,8 @@ class PolicySpec(Struct):
     @property
     def size(self) -> int:
         """How much there is to compare with a connection."""
-        return 1 + sum(one.size for one in (*self.ingress, *self.egress))
+        rules = sum(one.size for one in (*self.ingress, *self.egress))
+        return 1 + _count_terms(self.pod_selector) + rules
 
 
 class NetworkPolicy(KubeObject):
@@ -89,23 +104,40 @@ class Policies:
 
     def __init__(self, cache: Cache) -> None:
         self._policies = cache.follow(NETWORK_POLICIES)
+        self._sizes = Counter[str]()  # of all policies of a namespace
+        self._policies.subscribe(self._changed)
         self._namespaces = cache.follow(NAMESPACES)
         self._pods = cache.follow(PODS)
         self._pods.index("address", _address)
+
+    def _changed(self, old: NetworkPolicy | None, new: NetworkPolicy | None) -> None:
+        if old is not None:
+            self._sizes[old.namespace] -= old.spec.size
+            if not self._sizes[old.namespace]:
+                del self._sizes[old.namespace]
+        if new is not None:
+            self._sizes[new.namespace] += new.spec.size
 
     def allow(self, connection: Connection, budget: Budget | None = None) -> bool:
         source, address = connection.source, connection.address
         if not len(self._policies) or source.address == address:
             return True
         client, server = self._pod_at(source.address), self._pod_at(address)
-        if budget is not None:
-            for pod in filter(None, (client, server)):
-                budget.spend(sum(one.spec.size for one in self._policies.in_namespace(pod.namespace)) * 8)
+        self._account(filter(None, (client, server)), budget)
         if client is not None and not self._admits(client, EGRESS, server, address, connection):
             return False
         if server is None or (client is None and source.node == server.spec.node_name):
             return True  # whatever policies say, a node reaches its pods
         return self._admits(server, INGRESS, client, source.address, connection)
+
+    def _account(self, pods: Iterable[Pod], budget: Budget | None) -> None:
+        """Account for the policies that may apply to pods. Raises UnreachableError where these are too many
+        for a client without a budget."""
+        work = _COST * sum(self._sizes[pod.namespace] for pod in pods)
+        if budget is not None:
+            budget.spend(work)
+        elif work > _MOST_WORK:
+            raise UnreachableError
 
     def _admits(
         self, selected: Pod, direction: str, peer: Pod | None, address: str, connection: Connection

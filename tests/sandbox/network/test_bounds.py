@@ -13,10 +13,12 @@ from mooring.sandbox.apiserver.answering import answer_request
 from mooring.sandbox.network.backends import MOST_KEPT, Backends, Endpoint, KeptBackends
 from mooring.sandbox.network.messages import LARGEST, Query, Reply
 from mooring.sandbox.network.names import DnsRecord
+from mooring.sandbox.network.policies import NETWORK_POLICIES
 from mooring.sandbox.network.slices import SLICES
 from mooring.sandbox.programs.errors import ForeverError
 from mooring.sandbox.programs.wire import Answers
 from mooring.sandbox.programs.work import MOST_WORK, Work
+from tests.calls import count_calls
 from tests.sandbox.network.kit import Net, connected
 
 Tree = dict[str, Any]
@@ -153,6 +155,34 @@ def test_answers_that_a_script_gets_again_are_bounded(sent: str, answer: object)
     with pytest.raises(ForeverError):
         answers.get((0.0, sent, 4), lambda: answer)
     assert answers.get((0.0, sent, 0), lambda: None) is answer
+
+
+def test_policies_of_thousands_of_terms_cost_their_namespace_the_network() -> None:
+    terms = [{"key": f"k{number}", "operator": "DoesNotExist"} for number in range(7000)]
+    spec = {"podSelector": {"matchExpressions": terms}, "ingress": [{}]}
+
+    async def scene(net: Net) -> None:
+        await net.serve("web")
+        await net.client()
+        assert net.proxy("pods", "web:8080", "/hostname").body == b"web"
+        body = {"metadata": {"name": "large"}, "spec": spec}
+        await net.cluster.create(NETWORK_POLICIES, body, "default")
+        await net.advance(1)
+
+        def ask() -> None:
+            with pytest.raises(ApiError, match="i/o timeout"):
+                net.proxy("pods", "web:8080", "/hostname")
+
+        assert count_calls(ask) < 5000
+        address = (await net.get("pods", "web"))["status"]["podIP"]
+        uid = (await net.get("pods", "client"))["metadata"]["uid"]
+        command = ["nc", "-z", address, "8080"]
+        assert net.fake.containers.execute(uid, "main", command, None, is_dry=False) is None
+        await net.cluster.delete(NETWORK_POLICIES, "large", "default")
+        await net.advance(1)
+        assert net.proxy("pods", "web:8080", "/hostname").body == b"web"
+
+    connected(scene)
 
 
 def test_forms_are_bounded() -> None:
