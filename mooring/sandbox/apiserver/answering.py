@@ -42,6 +42,8 @@ _SCHEMA_BYTES: Final = 16
 _DEFINITIONS: Final = "customresourcedefinitions.apiextensions.k8s.io"
 _DELETIONS_PER_TURN: Final = 64
 _SCALE: Final = "Scale"
+_DRAFTED: Final = (_SCALE, "Eviction")
+"""Kinds of subresources that write, and answer with what they have written or a Status."""
 _OBJECTS_PER_REVIEW: Final = 100
 T = TypeVar("T")
 
@@ -136,8 +138,8 @@ async def _attempt(request: Request, calls: Calls | None) -> Answer:
     """Handle a request in a thread. Raises CallsNeeded at the next call that is needed: nothing is written
     before the last attempt."""
     subresource = request.subresource
-    if subresource is not None and subresource.kind.kind not in (request.resource.kind, _SCALE):
-        # the answer may be a stream, or be about more than one write
+    if subresource is not None and subresource.kind.kind not in (request.resource.kind, *_DRAFTED):
+        # the answer may be a stream
         unhurried = replace(request, api=request.api.unhurried())
         return await _evaluate(request, partial(_handle, unhurried, calls))
     try:

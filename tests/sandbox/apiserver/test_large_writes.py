@@ -177,3 +177,39 @@ def test_other_tasks_go_on_during_a_large_write() -> None:
         assert turns > 20
 
     asyncio.run(scene())
+
+
+def test_an_eviction_under_large_budgets_is_handled_in_a_thread(
+    server: Running, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pods, budgets = (
+        "/api/v1/namespaces/default/pods",
+        "/apis/policy/v1/namespaces/default/poddisruptionbudgets",
+    )
+    merge = {"content_type": PatchType.MERGE.value}
+    spec = {"containers": [{"name": "c", "image": "i"}], "nodeName": "n"}
+    assert server.ask("POST", pods, {"metadata": {"name": "a"}, "spec": spec}).code == 201
+    status = {"phase": "Running", "conditions": [{"type": "Ready", "status": "True"}]}
+    assert server.ask("PATCH", f"{pods}/a/status", {"status": status}, **merge).code == 200
+    terms = [{"key": f"key-{number}", "operator": "DoesNotExist"} for number in range(500)]
+    budget = {"metadata": {"name": "b"}, "spec": {"selector": {"matchExpressions": terms}}}
+    assert server.ask("POST", budgets, budget).code == 201
+    allowed = {
+        "disruptionsAllowed": 1,
+        "observedGeneration": 1,
+        "currentHealthy": 1,
+        "desiredHealthy": 0,
+        "expectedPods": 1,
+    }
+    assert server.ask("PATCH", f"{budgets}/b/status", {"status": allowed}, **merge).code == 200
+    threads: list[bool] = []
+    after_handling(
+        monkeypatch, lambda _: threads.append(threading.current_thread().name.startswith("asyncio_"))
+    )
+    eviction = {"apiVersion": "policy/v1", "kind": "Eviction", "metadata": {"name": "a"}}
+    assert server.ask("POST", f"{pods}/a/eviction", eviction).code == 201
+    assert threads == [True]
+    assert "deletionTimestamp" in server.ask("GET", f"{pods}/a").tree["metadata"]
+    after = server.ask("GET", f"{budgets}/b").tree["status"]
+    assert (after["disruptionsAllowed"], [*after["disruptedPods"]]) == (0, ["a"])
+    assert server.ask("POST", f"{pods}/a/eviction", eviction).code == 201, "it is being deleted already"

@@ -9,6 +9,8 @@ import msgspec
 from mooring.api.meta import LabelSelector
 from mooring.api.selectors import SelectorError, compile_selector
 from mooring.client.api_errors import ApiError
+from mooring.sandbox.apiserver.context.calls import TooLongError
+from mooring.sandbox.apiserver.context.drafting import LARGE
 from mooring.sandbox.apiserver.context.options import DeleteOptions, WriteOptions
 from mooring.sandbox.apiserver.context.resource import Resource
 from mooring.sandbox.apiserver.context.write import Write
@@ -58,10 +60,15 @@ def evict(request: Request) -> Answer:
 
 
 def _ask_budgets(write: Write, pod: Tree) -> _Verdict | None:
-    """Return the verdict of the pod's budget, or None if none applies. Raises if it forbids the eviction."""
+    """Return the verdict of the pod's budget, or None if none applies. Raises if it forbids the eviction, and
+    TooLongError if there is much to read."""
     phase = dig(pod, "status", "phase")
     if phase in ("Succeeded", "Failed", "Pending") or "deletionTimestamp" in pod["metadata"]:
         return None
+    table = write.api.store.table(_BUDGETS)
+    size = sum(len(table.records[key].tail) for key in table.keys(write.namespace))
+    if size >= LARGE and not write.api.may_take_long:
+        raise TooLongError
     budgets = [one for one in write.api.read_all(_BUDGETS, write.namespace) if _covers(one, pod)]
     if not budgets:
         return None
