@@ -306,12 +306,16 @@ _SOURCES = Sources(ObjectMeta(name="web-0", namespace="shop"))
         "A='b c'; export A; printf '%s\\n' \"${A}\" $(seq 1 5) `hostname` | sort | head -2",
         "sh -c 'exit $((1+2*3))'",
         "trap exit TERM; echo x > /dev/termination-log; tail -f /dev/null & wait",
+        "cd /tmp; mkdir -p d -m 755; ln -sfn d e; echo 'cat $1' > e/s; chmod -R u+x,go=r e; e/s d/s",
+        "cd /tmp; ln -s a b; ln -s b a; readlink -f a; realpath b; mv a c; find . -type l; ls -l b/..",
+        "cd /tmp; dd if=/dev/zero of=z bs=9M count=99; df -h /tmp; seq 9 | tail -n +3; cp z y; ls -lL",
     ],
     [
         "$(", "`", "${", "$((", "))", ")", "'", '"', "\\", ";", "&&", "||", "|", ">", ">>", "<", "2>&1",
         "if", "then", "fi", "while", "do", "done", "for", "in", "case", "esac", "sleep ", "999999999999",
         "seq 1 1000000", "echo ", "%s", "[", "]", "-lt", "$i", "exit ", "sh -c ", "cat ", "/dev/null",
-        "**", "%", "<<", "i=$i$i", "\n", "{", "}", "!",
+        "**", "%", "<<", "i=$i$i", "\n", "{", "}", "!", "ln -s ", "../",
+        "/tmp/", "readlink -f ", "mv ", "-R ",
     ],
 )  # fmt: skip
 def run_script(data: bytes) -> object:

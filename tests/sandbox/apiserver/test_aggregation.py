@@ -14,14 +14,17 @@ from typing import Any
 
 import pytest
 
+from mooring.client.api_errors import ApiError
 from mooring.sandbox.apiserver.authorization.rules import Attributes
 from mooring.sandbox.apiserver.http.aggregated import attributes_of_path
 from mooring.serving.certificates import make_certificates
-from tests.sandbox.apiserver.kit import Running, running
+from tests.sandbox.apiserver.kit import Direct, Running, running
 
 Tree = dict[str, Any]
 BASE = "/apis/ships.example.com/v1"
 NAME = "v1.ships.example.com"
+_GROUP = "apiregistration.k8s.io"
+LOCAL = {"group": "ships.example.com", "version": "v1", "groupPriorityMinimum": 9, "versionPriority": 9}
 RESOURCES = [
     {"name": "ships", "singularName": "ship", "namespaced": True, "kind": "Ship", "verbs": ["get", "watch"]},
     {"name": "ships/status", "singularName": "", "namespaced": True, "kind": "Ship", "verbs": ["get"]},
@@ -276,6 +279,33 @@ def test_groups_of_kubernetes_stay(scene: Scene) -> None:
     media = "application/merge-patch+json"
     assert scene.server.ask("PATCH", path, patch, content_type=media).code == 200
     assert scene.server.ask("GET", "/apis/apps/v1/deployments").tree["kind"] == "DeploymentList"
+
+
+@pytest.mark.parametrize(
+    ("spec", "problems"),
+    [
+        ({}, {
+            "metadata.name": 'must be `spec.version+"."+spec.group`: "."', "spec.group": "only v1 may",
+            "spec.version": "a DNS-1035 label", "spec.groupPriorityMinimum": "must be positive",
+            "spec.versionPriority": "must be positive and less than 1000",
+        }),
+        ({**LOCAL, "service": {"port": -1}, "insecureSkipTLSVerify": True, "caBundle": "AAAA"}, {
+            "spec.service.namespace": "Required value", "spec.service.name": "Required value",
+            "spec.service.port": "port is not valid: must be between 1 and 65535",
+            "spec.insecureSkipTLSVerify": "may not be true if caBundle is present",
+        }),
+        ({**LOCAL, "insecureSkipTLSVerify": True, "versionPriority": 1001}, {
+            "spec.versionPriority": "Invalid value: 1001",
+            "spec.insecureSkipTLSVerify": "local APIServices may not have insecureSkipTLSVerify",
+        }),
+    ],
+)  # fmt: skip
+def test_invalid_registrations(direct: Direct, spec: Tree, problems: dict[str, str]) -> None:
+    with pytest.raises(ApiError) as error:
+        direct.ask("create", "apiservices", "", {"metadata": {"name": NAME}, "spec": spec}, group=_GROUP)
+    causes = {one["field"]: one["message"] for one in (error.value.details or {})["causes"]}
+    assert set(causes) == set(problems)
+    assert all(problems[field] in message for field, message in causes.items())
 
 
 @pytest.mark.parametrize(

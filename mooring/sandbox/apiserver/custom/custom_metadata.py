@@ -8,7 +8,6 @@ import msgspec
 
 from mooring.api.errors import child
 from mooring.client.api_errors import ApiError
-from mooring.sandbox.apiserver.custom.definition_names import dns_1035_label
 from mooring.sandbox.apiserver.custom.schema import Schema
 from mooring.sandbox.apiserver.errors import Cause, bad_request, invalid_value, required, show
 from mooring.sandbox.apiserver.kinds.decode_errors import mismatch, unknown_fields
@@ -16,7 +15,7 @@ from mooring.sandbox.apiserver.kinds.sieve import sieve_of
 from mooring.sandbox.apiserver.kinds.types import object_type
 from mooring.sandbox.apiserver.objects import Tree
 from mooring.sandbox.apiserver.validation.metadata import validate_metadata
-from mooring.sandbox.apiserver.validation.names import path_segment
+from mooring.sandbox.apiserver.validation.names import dns_1035_label, path_segment
 
 _STANDARD_FINALIZERS: Final = ("foregroundDeletion", "kubernetes", "orphan")
 _OBJECT_META: Final = object_type("meta_v1", "ObjectMeta")

@@ -2,24 +2,12 @@
 
 from __future__ import annotations
 
-import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from typing import Final, NamedTuple
 
 from mooring.sandbox.apiserver.errors import Cause, invalid_value, required
 from mooring.sandbox.apiserver.objects import Tree
-
-_LABEL: Final = re.compile(r"[a-z]([-a-z0-9]*[a-z0-9])?", re.ASCII)
-_LABEL_FORM: Final = (
-    "a DNS-1035 label must consist of lower case alphanumeric characters or '-', start with an alphabetic "
-    "character, and end with an alphanumeric character (e.g. 'my-name',  or 'abc-123', regex used for "
-    "validation is '[a-z]([-a-z0-9]*[a-z0-9])?')"
-)
-
-
-def dns_1035_label(text: str) -> Sequence[str]:
-    problems = [] if len(text) <= 63 else ["must be no more than 63 characters"]
-    return problems if _LABEL.fullmatch(text) else [*problems, _LABEL_FORM]
+from mooring.sandbox.apiserver.validation.names import dns_1035_label
 
 
 def check_label(path: str, text: str) -> Iterator[Cause]:

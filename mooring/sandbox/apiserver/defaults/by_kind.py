@@ -8,6 +8,7 @@ from mooring.sandbox.apiserver.defaults import core, others, pod_defaults, webho
 from mooring.sandbox.apiserver.objects import Tree
 
 DEFAULTS: dict[str, Callable[[Tree], None]] = {
+    "apiservices.apiregistration.k8s.io": others.default_api_service,
     "clusterrolebindings.rbac.authorization.k8s.io": others.default_role_binding,
     "cronjobs.batch": workload_defaults.default_cron_job,
     "csidrivers.storage.k8s.io": others.default_csi_driver,

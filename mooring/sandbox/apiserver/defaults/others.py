@@ -35,6 +35,12 @@ def default_horizontal_pod_autoscaler(obj: Tree) -> None:
         }
 
 
+def default_api_service(obj: Tree) -> None:
+    service = obj.get("spec", {}).get("service")
+    if service is not None:
+        service.setdefault("port", 443)
+
+
 def default_lease(obj: Tree) -> None:
     """Drop the fields of coordinated leader election, which is not served."""
     obj["spec"].pop("strategy", None)

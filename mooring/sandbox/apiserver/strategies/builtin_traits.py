@@ -70,6 +70,7 @@ _RETURN_DELETED: Final = frozenset(
 )  # fmt: skip
 _ORPHAN_BY_DEFAULT: Final = frozenset({"jobs.batch", "replicationcontrollers"})
 _NAMES: Final[dict[str, Callable[[str], Sequence[str]]]] = {
+    "apiservices.apiregistration.k8s.io": path_segment,
     "namespaces": dns_label,
     "services": dns_label,
     "clusterrolebindings.rbac.authorization.k8s.io": path_segment,

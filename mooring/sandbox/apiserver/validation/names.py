@@ -54,6 +54,12 @@ HEADER: Final = (
     "a valid HTTP header must consist of alphanumeric characters or '-' (e.g. 'X-Header-Name', regex used "
     "for validation is '[-A-Za-z0-9]+')"
 )
+_DNS_1035_LABEL: Final = re.compile(r"[a-z]([-a-z0-9]*[a-z0-9])?", re.ASCII)
+DNS_1035_LABEL: Final = (
+    "a DNS-1035 label must consist of lower case alphanumeric characters or '-', start with an alphabetic "
+    "character, and end with an alphanumeric character (e.g. 'my-name',  or 'abc-123', regex used for "
+    "validation is '[a-z]([-a-z0-9]*[a-z0-9])?')"
+)
 ENV_NAME: Final = (
     "a valid environment variable name must consist only of printable ASCII characters other than '='"
 )
@@ -72,6 +78,12 @@ def dns_label(text: str) -> Sequence[str]:
     if _DNS_LABEL.fullmatch(text):
         return problems
     return [*problems, "must not contain dots" if _DNS_SUBDOMAIN.fullmatch(text) else LABEL]
+
+
+def dns_1035_label(text: str) -> Sequence[str]:
+    """Names that begin with a letter: of versions, and of custom kinds."""
+    problems = [] if len(text) <= 63 else ["must be no more than 63 characters"]
+    return problems if _DNS_1035_LABEL.fullmatch(text) else [*problems, DNS_1035_LABEL]
 
 
 def path_segment(text: str) -> Sequence[str]:

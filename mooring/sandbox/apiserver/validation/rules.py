@@ -10,6 +10,7 @@ from mooring.sandbox.apiserver.objects import Tree
 from mooring.sandbox.apiserver.validation import (
     admission_policies,
     admission_webhooks,
+    api_services,
     autoscaling,
     certificate_requests,
     claim_status,
@@ -57,6 +58,9 @@ def _always(rule: Callable[[Tree], Iterable[Cause]]) -> Rules:
 
 
 RULES: dict[str, Rules] = {
+    "apiservices.apiregistration.k8s.io": _always(api_services.api_service)._replace(
+        status=api_services.api_service_status
+    ),
     "certificatesigningrequests.certificates.k8s.io": Rules(
         certificate_requests.certificate_request,
         _anything,
