@@ -22,6 +22,14 @@ from tests.sandbox.programs.test_files import run
          "a 755\na/b 755\na/b/c 644\n"),
         ("ln -s b a; touch b; chmod 600 a; stat -c %a a b; chmod 600 c",
          "777\n600\nchmod: c: No such file or directory\n"),
+        ("echo /wD+AGE= | base64 -d | dd of=a bs=64 count=1 2>/dev/null; base64 a; md5sum a; "
+         "dd if=a bs=2 count=1 | base64 -w0",
+         "/wD+AGE=\na5238ec399d8cd7cd494d06b1535bb01  a\n1+0 records in\n1+0 records out\n/wA="),
+        ("printf a | sha256sum; sha256sum b",
+         "ca978112ca1bbdcafac231b39a23dc4da786eff8147c4e72b9807785afee48bb  -\n"
+         "sha256sum: can't open 'b': No such file or directory\n"),
+        ("dd if=/dev/zero of=a bs=1k count=3; dd if=b; test -b a || test -f a && echo file",
+         "3+0 records in\n3+0 records out\ndd: can't open 'b': No such file or directory\nfile\n"),
     ],
 )  # fmt: skip
 def test_commands(script: str, output: str) -> None:

@@ -5,18 +5,24 @@ from __future__ import annotations
 import math
 import posixpath
 import re
+import stat
 from itertools import takewhile
 from typing import TYPE_CHECKING, Final
 
 from mooring.sandbox.programs.arithmetic import Arithmetic
 from mooring.sandbox.programs.commands.arguments import find_if_known
 from mooring.sandbox.programs.errors import ExitError, ForeverError, ReturnError, UnknownProgramError
-from mooring.sandbox.programs.files import DENIED, EXECUTE, NO_FOLDER, NOT_THERE, READ, FileError
+from mooring.sandbox.programs.files import DENIED, EXECUTE, NO_FOLDER, NOT_THERE, READ, WRITE, FileError
 
 if TYPE_CHECKING:
     from mooring.sandbox.programs.commands.arguments import Command
     from mooring.sandbox.programs.shell import Shell
 
+_RIGHTS: Final = {"-r": READ, "-w": WRITE, "-x": EXECUTE}
+_KINDS: Final = {
+    "-f": stat.S_IFREG, "-d": stat.S_IFDIR, "-b": stat.S_IFBLK, "-c": stat.S_IFCHR, "-p": stat.S_IFIFO,
+    "-S": stat.S_IFSOCK,
+}  # fmt: skip
 _INTERPRETER: Final = re.compile(r"#!\s*(?:/usr)?/bin/(?:env\s+)?(\S+)")
 _UNITS: Final = {"": 1.0, "s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0}
 _OPTIONS: Final = {"errexit": "e", "xtrace": "x", "nounset": "u", "pipefail": "pipefail"}
@@ -52,16 +58,16 @@ def _unary(shell: Shell, operator: str, word: str) -> bool:
     if operator in ("-L", "-h"):
         link = find_if_known(shell, word, follow=False)
         return link is not None and link.is_link
-    if operator not in ("-e", "-f", "-d", "-r", "-s"):
+    if operator not in (*_RIGHTS, *_KINDS, "-e", "-s"):
         raise UnknownProgramError(f"test {operator}")
     file = find_if_known(shell, word)
     if file is None or operator == "-e":
         return file is not None
-    if operator == "-r":
-        return shell.files.user.may(file, READ)
+    if operator in _RIGHTS:
+        return shell.files.user.may(file, _RIGHTS[operator])
     if operator == "-s":
         return file.content != ""
-    return file.is_folder == (operator == "-d")
+    return stat.S_IFMT(file.mode) == _KINDS[operator]
 
 
 def _binary(left: str, operator: str, right: str) -> bool:

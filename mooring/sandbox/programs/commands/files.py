@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Final
 from mooring.sandbox.programs.commands.arguments import attempt, find_if_known, split_options
 from mooring.sandbox.programs.commands.modes import changed_mode
 from mooring.sandbox.programs.errors import UnknownProgramError
-from mooring.sandbox.programs.files import LONGEST, LONGEST_PATH, NOT_THERE, File
+from mooring.sandbox.programs.files import LONGEST, LONGEST_PATH, NOT_THERE, File, FileError
 from mooring.sandbox.programs.patterns import compile_pattern
 from mooring.sandbox.programs.work import PER_UNIT, Work
 
@@ -27,7 +27,7 @@ _KINDS: Final = {"f": stat.S_IFREG, "d": stat.S_IFDIR, "l": stat.S_IFLNK}
 """What `find -type` looks for."""
 _NUMBER: Final = re.compile(r"(\d{1,8})([kKMG]?)")
 _UNITS: Final = {"": 1, "k": 1 << 10, "K": 1 << 10, "M": 1 << 20, "G": 1 << 30}
-_DD: Final = frozenset(("if", "of", "bs", "count", "conv", "oflag"))
+_DD: Final = frozenset(("if", "of", "bs", "count", "conv", "iflag", "oflag"))
 
 
 def _touch(shell: Shell, words: list[str]) -> int:
@@ -107,32 +107,48 @@ def _mknod(shell: Shell, words: list[str]) -> int:
 
 
 def _dd(shell: Shell, words: list[str]) -> int:
-    """Copy the input, or a number of blocks from a device, to a file."""
+    """Copy blocks of a file, a device or the input."""
     given = dict(word.split("=", 1) for word in words if "=" in word)
-    if "of" not in given or len(given) < len(words) or set(given) - _DD:
+    if len(given) < len(words) or set(given) - _DD:
         raise UnknownProgramError("dd")
-    path, text, size = given["of"], None, None
-    if "if" in given:
-        content, size, records = _read_blocks(given)
-        if size <= LONGEST:
-            shell.work.spend(size // PER_UNIT)
-            text = content * size
+    source, target = given.get("if"), given.get("of")
+    try:
+        data, size = _read_blocks(shell, given)
+    except FileError as error:
+        shell.complain(f"dd: can't open '{source}': {error}\n")
+        return 1
+    if target is None:
+        if data is None:
+            raise UnknownProgramError("dd")
+        shell.print(data)
     else:
-        text, records = _read_input(shell, given)
-    write = partial(shell.files.write, path, text, shell.now, size=None if text is not None else size)
-    status = attempt(shell, f"dd: can't open '{path}': ", write)
-    if not status:
-        shell.complain(f"{records} records in\n{records} records out\n")
-    return status
+        write = partial(shell.files.write, target, data, shell.now, size=size if data is None else None)
+        if attempt(shell, f"dd: can't open '{target}': ", write):
+            return 1
+    full, rest = divmod(size, _read_number(given.get("bs", "512")) or 1)
+    records = f"{full}+{int(rest > 0)}"
+    shell.complain(f"{records} records in\n{records} records out\n")
+    return 0
 
 
-def _read_blocks(given: dict[str, str]) -> tuple[str, int, str]:
-    """Return what a device contains, how many bytes of it are read, and what `dd` reports."""
-    content = {"/dev/zero": "\0", "/dev/null": ""}.get(given["if"])
-    if content is None:
-        raise UnknownProgramError("dd")
-    size, count = (_read_number(given.get(name, "")) for name in ("bs", "count"))
-    return content, size * count * len(content), f"{count if content else 0}+0"
+def _read_blocks(shell: Shell, given: dict[str, str]) -> tuple[str | None, int]:
+    """Return what is copied, None where it is too large to keep, and how many bytes it has. Raises
+    FileError."""
+    source, block = given.get("if", ""), _read_number(given.get("bs", "512"))
+    most = block * _read_number(given["count"]) if "count" in given else None
+    if source == "/dev/zero":
+        if most is None:
+            raise UnknownProgramError("dd")
+        if most > LONGEST:
+            return None, most
+        shell.work.spend(most // PER_UNIT)
+        return "\0" * most, most
+    if source == "/dev/null":
+        return "", 0
+    text = shell.files.read(source, shell.now) if source else _read_input(shell)
+    shell.work.spend(len(text) // PER_UNIT)
+    data = text.encode(errors="surrogateescape")[:most]
+    return data.decode(errors="surrogateescape"), len(data)
 
 
 def _read_number(word: str) -> int:
@@ -142,12 +158,11 @@ def _read_number(word: str) -> int:
     return int(match.group(1)) * _UNITS[match.group(2)]
 
 
-def _read_input(shell: Shell, given: dict[str, str]) -> tuple[str, str]:
-    if shell.input is None or "bs" in given or "count" in given:
+def _read_input(shell: Shell) -> str:
+    if shell.input is None:
         raise UnknownProgramError("dd")
     text, shell.input = shell.input, ""
-    full, rest = divmod(len(text), 512)
-    return text, f"{full}+{int(rest > 0)}"
+    return text
 
 
 def _find(shell: Shell, words: list[str]) -> int:

@@ -8,6 +8,7 @@ from mooring.sandbox.programs import agnhost, archives, consumer, sample_apiserv
 from mooring.sandbox.programs.commands import (
     control,
     copies,
+    digests,
     disks,
     files,
     kernel,
@@ -30,6 +31,7 @@ _COMMANDS: Final[dict[str, Command]] = {
     **text.COMMANDS,
     **files.COMMANDS,
     **copies.COMMANDS,
+    **digests.COMMANDS,
     **disks.COMMANDS,
     **links.COMMANDS,
     **modes.COMMANDS,
