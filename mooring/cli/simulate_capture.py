@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import signal
 import sys
 import time
 from pathlib import Path
@@ -19,6 +18,7 @@ from mooring.client.api_errors import ClusterError
 from mooring.client.api_server import ApiServer
 from mooring.client.credentials import CredentialsError
 from mooring.client.credentials.loading import load_user_credentials
+from mooring.client.signals import end_by_signals
 from mooring.simulate.capture.recording import Recorder
 from mooring.simulate.capture.scrubbing import Scrubber
 from mooring.simulate.capture.snapshot import take_snapshot, write_snapshot
@@ -71,10 +71,8 @@ def record(kubeconfig: str, context: str, out: str, duration: float | None, scru
                     api, file, format_time(time.time()), time.monotonic, Scrubber() if scrub else None
                 )
                 task = asyncio.create_task(recorder.run(_started))
-                loop = asyncio.get_running_loop()
-                for sign in (signal.SIGINT, signal.SIGTERM):
-                    loop.add_signal_handler(sign, task.cancel)
-                await asyncio.wait([task], timeout=duration)
+                with end_by_signals(task.cancel):
+                    await asyncio.wait([task], timeout=duration)
                 task.cancel()
                 results = await asyncio.gather(task, return_exceptions=True)
                 if isinstance(results[0], Exception):

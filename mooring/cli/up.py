@@ -7,7 +7,6 @@ import contextlib
 import errno
 import logging
 import os
-import signal
 import sys
 import time
 from collections.abc import Iterator
@@ -30,6 +29,7 @@ from mooring.cli.plugins import plugin_option
 from mooring.cli.reloading import Sources
 from mooring.cli.setup import Setup
 from mooring.client.clocks import ScaledClock, steady_clock
+from mooring.client.signals import end_by_signals
 from mooring.config import (
     ConfigError,
     FeatureGateError,
@@ -239,8 +239,10 @@ class _Up:
     async def run(self, setup: Setup) -> int:
         """Run until SIGINT or SIGTERM, or until the command of --run ends; return the exit code."""
         stop = asyncio.Event()
-        for sign in (signal.SIGINT, signal.SIGTERM):
-            asyncio.get_running_loop().add_signal_handler(sign, stop.set)
+        with end_by_signals(lambda _: stop.set()):
+            return await self._run_until(stop, setup)
+
+    async def _run_until(self, stop: asyncio.Event, setup: Setup) -> int:
         ending = asyncio.create_task(stop.wait())
         cluster = self._cluster
         await cluster.start()

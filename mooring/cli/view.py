@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import errno
-import signal
 import sys
 from pathlib import Path
 
@@ -18,6 +17,7 @@ from mooring.cli.manifests import SchedulerMaker, apply_all, missing_from_dump, 
 from mooring.cli.output import echo
 from mooring.cli.plugins import plugin_option
 from mooring.cli.setup import load_setup
+from mooring.client.signals import end_by_signals
 from mooring.core.scheduler import Scheduler
 from mooring.simulate.running import runs_in
 from mooring.web.page_server import PageServer
@@ -100,8 +100,7 @@ async def _serve(source: FixedSource | RunSource, port: int) -> None:
     else:
         page = PageServer(source, source.core.clock, port=port, actions=actions)
     serving = asyncio.create_task(page.run(), name="web page")
-    for sign in (signal.SIGINT, signal.SIGTERM):
-        asyncio.get_running_loop().add_signal_handler(sign, serving.cancel)
-    echo(f"page: {page.link}")
-    sys.stdout.flush()
-    await asyncio.wait([serving])
+    with end_by_signals(serving.cancel):
+        echo(f"page: {page.link}")
+        sys.stdout.flush()
+        await asyncio.wait([serving])

@@ -21,6 +21,7 @@ from mooring.client.leader_election import (
     LeadershipLostError,
     new_identity,
 )
+from mooring.client.signals import end_by_signals
 from mooring.client.tasks import Tasks
 from mooring.config import KubeSchedulerConfiguration, LoadedConfig
 from mooring.core.decision import Decision
@@ -73,14 +74,12 @@ async def run(settings: Settings) -> int:
     """Schedule until a signal arrives or leadership is lost, and return the exit code."""
     process = SchedulerProcess(settings)
     loop = asyncio.get_running_loop()
-    for sign in (signal.SIGTERM, signal.SIGINT):
-        loop.add_signal_handler(sign, process.end, sign.name)
     loop.add_signal_handler(signal.SIGUSR2, process.dump)
     try:
-        return await process.run()
+        with end_by_signals(process.end):
+            return await process.run()
     finally:
-        for sign in (signal.SIGTERM, signal.SIGINT, signal.SIGUSR2):
-            loop.remove_signal_handler(sign)
+        loop.remove_signal_handler(signal.SIGUSR2)
 
 
 class SchedulerProcess:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import logging
-import signal
 from collections.abc import Callable
 
 import msgspec
@@ -14,6 +13,7 @@ from mooring.client.api_server import ApiServer
 from mooring.client.credentials import Credentials
 from mooring.client.informers import Informers
 from mooring.client.port import Cluster
+from mooring.client.signals import end_by_signals
 from mooring.extender.serving.metrics import ExtenderMetrics
 from mooring.extender.serving.offer import Offer, Reach, Served
 from mooring.extender.serving.service import ExtenderService
@@ -42,14 +42,8 @@ class Settings(msgspec.Struct, kw_only=True):
 async def run(settings: Settings) -> None:
     """Serve until SIGTERM or SIGINT. Raises what ExtenderProcess raises."""
     process = ExtenderProcess(settings)
-    loop = asyncio.get_running_loop()
-    for sign in (signal.SIGTERM, signal.SIGINT):
-        loop.add_signal_handler(sign, process.end, sign.name)
-    try:
+    with end_by_signals(process.end):
         await process.run()
-    finally:
-        for sign in (signal.SIGTERM, signal.SIGINT):
-            loop.remove_signal_handler(sign)
 
 
 class ExtenderProcess:
