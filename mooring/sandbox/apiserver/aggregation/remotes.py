@@ -36,7 +36,7 @@ class Remote:
     def service(self) -> tuple[str, str, int]:
         """The namespace, name and port of its Service."""
         service = self.spec["service"]
-        return service["namespace"], service["name"], service["port"]
+        return service["namespace"], service["name"], service.get("port", 443)
 
     @property
     def server_name(self) -> str:
