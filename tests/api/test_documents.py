@@ -44,7 +44,7 @@ def test_ordinary_aliases_and_many_brackets_are_fine() -> None:
 
 
 def test_control_characters_become_escapes() -> None:
-    assert printable("a\x1b[31m\tb\nc\x9b\u202e") == "a\\x1b[31m\tb\nc\\x9b\\u202e"
+    assert printable("a\x1b[31m\tb\nc\x9b\u202e\ud83d") == "a\\x1b[31m\tb\nc\\x9b\\u202e\\ud83d"
 
 
 MERGED = ["a0: &a0 {x: 1}"] + [f"a{n}: &a{n} {{<<: [{', '.join([f'*a{n - 1}'] * 9)}]}}" for n in range(1, 20)]

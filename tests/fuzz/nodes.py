@@ -332,7 +332,8 @@ def _frame(encoder: Frames, tree: Any) -> bytes:
         case {"binary": str(text)}:
             return encoder.send(BytesMessage(_bytes(text), message_finished=not tree.get("more")))
         case ["text", str(text)]:
-            return encoder.send(TextMessage(text.encode(errors="replace").decode()))
+            message = TextMessage(text.encode(errors="replace").decode())
+            return Frames(ConnectionType.CLIENT).send(message)  # also where a message is not finished
         case ["ping", str(text)]:
             return encoder.send(Ping(_bytes(text)[:125]))
         case ["close", _]:
@@ -497,7 +498,10 @@ def annotate_node(data: bytes) -> object:
     }
 
     async def scene(net: Net) -> str:
-        await net.cluster.patch(NODES, "node-2", {"metadata": {"annotations": annotations}})
+        try:
+            await net.cluster.patch(NODES, "node-2", {"metadata": {"annotations": annotations}})
+        except ApiError as error:
+            return str(error.code)
         try:
             await net.advance(2)
             slices = await net.all("resourceslices")

@@ -20,7 +20,7 @@ from mooring.sandbox.apiserver.context.drafting import has_threads
 from mooring.sandbox.apiserver.context.options import WriteOptions
 from mooring.sandbox.apiserver.context.resource import Resource
 from mooring.sandbox.apiserver.discovery import version_priority
-from mooring.sandbox.apiserver.errors import internal, no_such_resource
+from mooring.sandbox.apiserver.errors import bad_request, internal, no_such_resource
 from mooring.sandbox.apiserver.fields.managers import manager_name
 from mooring.sandbox.apiserver.http.negotiation import PLAIN
 from mooring.sandbox.apiserver.kinds.codec import FieldValidation
@@ -283,24 +283,27 @@ class EmbeddedCluster:
             patch, body = msgspec.to_builtins(body), None
         elif patch_type is _APPLY:
             options = msgspec.structs.replace(options, force=True)
-        answer = await answer_request(
-            Request(
-                self._api,
-                verb,
-                served,
-                namespace if served.namespaced else "",
-                name,
-                self._user,
-                part,
-                params,
-                b"" if body is None else encode_json(body),
-                _CONTENT_TYPES[patch_type],
-                self._user_agent,
-                self._tracked,
-                options,
-                patch,
+        try:
+            answer = await answer_request(
+                Request(
+                    self._api,
+                    verb,
+                    served,
+                    namespace if served.namespaced else "",
+                    name,
+                    self._user,
+                    part,
+                    params,
+                    b"" if body is None else encode_json(body),
+                    _CONTENT_TYPES[patch_type],
+                    self._user_agent,
+                    self._tracked,
+                    options,
+                    patch,
+                )
             )
-        )
+        except UnicodeEncodeError as error:  # of the caller: bodies that clients send are valid
+            raise bad_request(f"the body cannot be encoded: {error}") from None
         store = self._api.store
         try:
             await store.settled()
