@@ -311,6 +311,10 @@ class HostPath(Struct):
     type: str = ""
 
 
+class ClaimVolume(Struct):
+    read_only: bool = False
+
+
 class ImageSource(Struct):
     reference: str = ""
     pull_policy: str = ""
@@ -325,6 +329,11 @@ class VolumeSpec(Struct):
     downward_api: DownwardVolume | None = msgspec.field(default=None, name="downwardAPI")
     projected: ProjectedVolume | None = None
     empty_dir: EmptyDir | None = None
+    persistent_volume_claim: ClaimVolume | None = None
+
+    @property
+    def is_read_only_claim(self) -> bool:
+        return self.persistent_volume_claim is not None and self.persistent_volume_claim.read_only
 
 
 class HostAlias(Struct):

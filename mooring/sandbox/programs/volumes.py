@@ -74,6 +74,7 @@ class Volumes:
         self._sources = sources  # as they were at first
         disks = {one.name: find_disk(one.name) for one in run.volumes}
         self._volumes = {one.name: self._make(one, disks[one.name], now) for one in run.volumes}
+        self._read_only = {one.name for one in run.volumes if one.is_read_only_claim}
         self._id_range = id_range(sources.metadata.uid, run.host_users)
         self._kernels: dict[str, LazyVolume] = {}  # by container
         self._host_paths = {
@@ -140,7 +141,8 @@ class Volumes:
                 sub_path = expand_sub_path(one.sub_path_expr, variables)
             volume = self._volumes.get(one.name)
             inner = self._find_sub_path(spec, one, sub_path, now)
-            mounts.append(Mount(one.mount_path.rstrip("/") or "/", volume, inner, one.read_only))
+            read_only = one.read_only or one.name in self._read_only
+            mounts.append(Mount(one.mount_path.rstrip("/") or "/", volume, inner, read_only))
         user = find_user(spec, pod)
         kernel = LazyVolume(partial(self._kernel_files, user, shares), read_only=True, fs_type="proc")
         self._kernels[spec.name] = kernel
@@ -189,7 +191,8 @@ class Volumes:
         if base and _is_missing(volume, base, now):
             volume.write(base, _FOLDER, now)  # container runtimes create it
         if inner and _is_missing(volume, resolved, now):
-            if resolved != posixpath.join(base, inner):  # a link leads there
+            is_link = resolved != posixpath.join(base, inner)
+            if is_link or mount.name in self._read_only:
                 raise SubPathError(f"failed to create subPath directory {where}")
             folder = volume.find(base, now) or volume.folder
             mode = stat.S_IFDIR | 0o750 if volume.read_only else folder.mode

@@ -71,6 +71,21 @@ def test_files_of_a_claim_outlive_its_pods(mooring_cluster: SandboxCluster) -> N
     assert run(mooring_cluster, "later", "test -e /data/a", "node-1", OF_CLAIM) == 1
 
 
+def test_a_claim_may_be_mounted_read_only(mooring_cluster: SandboxCluster) -> None:
+    mooring_cluster.apply(CLAIM)
+    assert run(mooring_cluster, "writer", "mkdir /data/a", "node-1", OF_CLAIM) == 0
+    read_only = "persistentVolumeClaim: {claimName: data, readOnly: true}"
+    assert run(mooring_cluster, "reader", "ls -d /data/a && ! touch /data/b", "node-1", read_only) == 0
+    waiting = pod("waits", "true", "node-1", read_only).replace("/data}", "/data, subPath: c}")
+    mooring_cluster.apply(waiting)
+    mooring_cluster.advance(5)
+    state = mooring_cluster.get("pod/waits")["status"]["containerStatuses"][0]["state"]["waiting"]
+    assert state == {
+        "reason": "CreateContainerConfigError",
+        "message": 'failed to create subPath directory for volumeMount "data" of container "main"',
+    }
+
+
 def test_a_local_volume_is_a_path_of_its_node(mooring_cluster: SandboxCluster) -> None:
     mooring_cluster.apply(LOCAL, CLAIM.replace("spec: {", "spec: {storageClassName: local, "))
     mooring_cluster.advance(20)
