@@ -14,10 +14,11 @@ from mooring.api.objects import Pod
 from mooring.sandbox.kubelet.configuration import missing_keys, missing_volume
 from mooring.sandbox.kubelet.containers import PodLife
 from mooring.sandbox.kubelet.scripts import Script, read_script
-from mooring.sandbox.programs.files import TEMPORARY, Volume
+from mooring.sandbox.programs.files import TEMPORARY
 from mooring.sandbox.programs.runs import Runs
 from mooring.sandbox.programs.sources import Data, Sources
 from mooring.sandbox.programs.specs import PodRun
+from mooring.sandbox.programs.volume import Volume
 from mooring.simulate.engine import START
 
 MOST_STEPS = 1000  # of containers that end and start again; a pod that takes more does not end

@@ -38,12 +38,13 @@ from mooring.sandbox.kubelet.surroundings import Surroundings
 from mooring.sandbox.kubelet.users import root_problem
 from mooring.sandbox.programs import cgroups
 from mooring.sandbox.programs.environment import missing_file_key
-from mooring.sandbox.programs.files import Files, Volume
+from mooring.sandbox.programs.files import Files
 from mooring.sandbox.programs.kernel import Shares
 from mooring.sandbox.programs.runs import Runs
 from mooring.sandbox.programs.sources import Sources
 from mooring.sandbox.programs.specs import ContainerSpec, PodRun
 from mooring.sandbox.programs.stdin import EMPTY, OPEN
+from mooring.sandbox.programs.volume import Volume
 from mooring.sandbox.programs.volumes import FindDisk, SubPathError, no_disk
 from mooring.sandbox.programs.wire import Client
 from mooring.sandbox.programs.work import Work

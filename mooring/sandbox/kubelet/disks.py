@@ -12,7 +12,7 @@ from mooring.sandbox.controllers.volume_matching import PROVISIONED_BY
 from mooring.sandbox.kubelet.fleet import Machine
 from mooring.sandbox.kubelet.mounted_claims import claimed_volumes
 from mooring.sandbox.programs.errors import UnknownProgramError
-from mooring.sandbox.programs.files import Volume
+from mooring.sandbox.programs.volume import Volume
 from mooring.sandbox.programs.volumes import Disk
 
 

@@ -13,7 +13,7 @@ from mooring.api.resources import total_limits
 from mooring.sandbox.kubelet.container_life import RUNNING
 from mooring.sandbox.kubelet.containers import PodLife
 from mooring.sandbox.kubelet.shares import CRITICAL
-from mooring.sandbox.programs.files import Volume
+from mooring.sandbox.programs.volume import Volume
 
 EVICTED: Final = "Evicted"
 PERIOD: Final = 10.0

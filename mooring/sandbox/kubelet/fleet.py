@@ -11,8 +11,10 @@ from mooring.sandbox.kubelet.addresses import NODE_NETWORK, Addresses
 from mooring.sandbox.kubelet.admission import Room
 from mooring.sandbox.kubelet.machines import has_failed, internal_ip
 from mooring.sandbox.programs import cgroups
-from mooring.sandbox.programs.files import TEMPORARY, File, Volume
+from mooring.sandbox.programs.file import File
+from mooring.sandbox.programs.files import TEMPORARY
 from mooring.sandbox.programs.space import MOST_OF_CLUSTER, Space
+from mooring.sandbox.programs.volume import Volume
 
 Listener = Callable[[str], None]
 """Called with the name of a node."""

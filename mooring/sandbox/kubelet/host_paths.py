@@ -7,8 +7,9 @@ from collections.abc import Callable
 from typing import Final
 
 from mooring.sandbox.programs.errors import UnknownProgramError
-from mooring.sandbox.programs.files import File, Volume
+from mooring.sandbox.programs.file import File
 from mooring.sandbox.programs.specs import PodRun
+from mooring.sandbox.programs.volume import Volume
 
 _CREATED: Final = {
     "DirectoryOrCreate": File(mode=stat.S_IFDIR | 0o755),

@@ -11,9 +11,9 @@ from mooring.api.times import format_time
 from mooring.sandbox.kubelet.container_life import RUNNING, WAITING, ContainerLife, Ended
 from mooring.sandbox.kubelet.containers import RESTARTING_ALL, PodLife
 from mooring.sandbox.kubelet.pod_totals import amounts, pod_level
-from mooring.sandbox.programs.files import User
 from mooring.sandbox.programs.images import UNKNOWN_IMAGE, find_image
 from mooring.sandbox.programs.rights import find_user
+from mooring.sandbox.programs.user import User
 
 NOT_READY = "ContainersNotReady"
 RESIZE_PENDING, RESIZE_IN_PROGRESS = "PodResizePending", "PodResizeInProgress"

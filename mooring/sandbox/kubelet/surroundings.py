@@ -8,10 +8,12 @@ from contextlib import suppress
 from mooring.sandbox.kubelet.container_life import NO_FILES, RUNNING, ContainerLife
 from mooring.sandbox.programs.environment import read_environment
 from mooring.sandbox.programs.errors import UnknownProgramError
-from mooring.sandbox.programs.files import File, Files, Volume
+from mooring.sandbox.programs.file import File
+from mooring.sandbox.programs.files import Files
 from mooring.sandbox.programs.kernel import Shares
 from mooring.sandbox.programs.sources import Sources
 from mooring.sandbox.programs.specs import PodRun
+from mooring.sandbox.programs.volume import Volume
 from mooring.sandbox.programs.volumes import FindDisk, Volumes
 
 

@@ -15,7 +15,7 @@ from mooring.sandbox.programs import consumer, guestbook, netexec, nettest, port
 from mooring.sandbox.programs.connecting import connect
 from mooring.sandbox.programs.conversion import convert_resources
 from mooring.sandbox.programs.errors import ForeverError, UnknownProgramError
-from mooring.sandbox.programs.files import NOT_THERE, FileError
+from mooring.sandbox.programs.file import NOT_THERE, FileError
 from mooring.sandbox.programs.listeners import UNKNOWN, Listener, Process, text
 from mooring.sandbox.programs.netexec import port_number
 from mooring.sandbox.programs.resolving import read_resolver

@@ -8,7 +8,7 @@ import tarfile
 from typing import TYPE_CHECKING
 
 from mooring.sandbox.programs.errors import UnknownProgramError
-from mooring.sandbox.programs.files import LONGEST, NOT_THERE, FileError
+from mooring.sandbox.programs.file import LONGEST, NOT_THERE, FileError
 
 if TYPE_CHECKING:
     from mooring.sandbox.programs.shell import Shell

@@ -7,8 +7,9 @@ from typing import Final, NamedTuple
 from zlib import crc32
 
 from mooring.sandbox.programs.cgroups import ROOT, Limits
-from mooring.sandbox.programs.files import File, User
+from mooring.sandbox.programs.file import File
 from mooring.sandbox.programs.specs import Sysctl
+from mooring.sandbox.programs.user import User
 
 _SWAPPED: Final = str.maketrans("./", "/.")
 KERNEL_FOLDERS: Final = ("/proc", "/sys")

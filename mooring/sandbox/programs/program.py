@@ -11,7 +11,8 @@ import msgspec
 from mooring.sandbox.programs.command_lines import command_line
 from mooring.sandbox.programs.environment import read_environment, substitute
 from mooring.sandbox.programs.errors import ExitError, ForeverError, UnknownProgramError
-from mooring.sandbox.programs.files import FileError, Files
+from mooring.sandbox.programs.file import FileError
+from mooring.sandbox.programs.files import Files
 from mooring.sandbox.programs.images import PLAIN_IMAGES, find_image, image_name, short_names
 from mooring.sandbox.programs.listeners import Listener
 from mooring.sandbox.programs.servers import Server

@@ -7,7 +7,8 @@ from typing import Final, NamedTuple
 
 from mooring.sandbox.network.messages import OutsideError, UnknownHostError
 from mooring.sandbox.network.names import DOMAIN, SERVER, DnsRecord
-from mooring.sandbox.programs.files import FileError, Files
+from mooring.sandbox.programs.file import FileError
+from mooring.sandbox.programs.files import Files
 from mooring.sandbox.programs.wire import Client
 
 _MOST_NAMES: Final = 32

@@ -5,9 +5,9 @@ from __future__ import annotations
 from functools import lru_cache
 
 from mooring.sandbox.programs.capabilities import ALL, capability_bits
-from mooring.sandbox.programs.files import Privileges, User
 from mooring.sandbox.programs.images import Account, find_image
 from mooring.sandbox.programs.specs import ContainerSpec, SecurityContext
+from mooring.sandbox.programs.user import Privileges, User
 
 _NO_CONTEXT = SecurityContext()
 

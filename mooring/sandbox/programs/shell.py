@@ -15,7 +15,8 @@ from contextlib import contextmanager
 from typing import Final, TypeVar
 
 from mooring.sandbox.programs.errors import ExitError, ForeverError, ReturnError, UnknownProgramError
-from mooring.sandbox.programs.files import NOT_THERE, FileError, Files
+from mooring.sandbox.programs.file import NOT_THERE, FileError
+from mooring.sandbox.programs.files import Files
 from mooring.sandbox.programs.grammar import Grammar, SimpleCommand
 from mooring.sandbox.programs.images import UNKNOWN_IMAGE, Image
 from mooring.sandbox.programs.listeners import Listener

@@ -14,7 +14,8 @@ from mooring.api.quantity import QuantityError, to_value
 from mooring.sandbox.network.names import DOMAIN, SERVER
 from mooring.sandbox.programs.environment import substitute
 from mooring.sandbox.programs.errors import UnknownProgramError
-from mooring.sandbox.programs.files import File, Files, LazyVolume, Mount, User, Volume
+from mooring.sandbox.programs.file import File
+from mooring.sandbox.programs.files import Files, Mount
 from mooring.sandbox.programs.images import find_image, lacks_folder
 from mooring.sandbox.programs.kernel import KERNEL_FOLDERS, Shares, id_range, kernel_files
 from mooring.sandbox.programs.links import resolve
@@ -34,6 +35,8 @@ from mooring.sandbox.programs.specs import (
     VolumeMount,
     VolumeSpec,
 )
+from mooring.sandbox.programs.user import User
+from mooring.sandbox.programs.volume import LazyVolume, Volume
 
 DEFAULT_MODE = 0o644
 _NO_CONTEXT = SecurityContext()

@@ -19,7 +19,7 @@ from mooring.sandbox.network.messages import (
     UnknownHostError,
 )
 from mooring.sandbox.programs.errors import ForeverError, UnknownProgramError
-from mooring.sandbox.programs.files import FileError
+from mooring.sandbox.programs.file import FileError
 from mooring.sandbox.programs.http_text import parse_request, render_reply, status_line
 from mooring.sandbox.programs.options import Given, Options, parse_options
 from mooring.sandbox.programs.resolving import find_addresses, is_address

@@ -14,7 +14,7 @@ import msgspec
 
 from mooring.sandbox.network.messages import UDP, Query, Reply
 from mooring.sandbox.programs.errors import UnknownProgramError
-from mooring.sandbox.programs.files import FileError
+from mooring.sandbox.programs.file import FileError
 from mooring.sandbox.programs.http_text import header_name
 from mooring.sandbox.programs.listeners import UNKNOWN, Listener, Process, hang_up, html, text
 

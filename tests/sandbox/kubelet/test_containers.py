@@ -10,7 +10,6 @@ from mooring.api.meta import ObjectMeta
 from mooring.api.objects import Container, Pod, PodSpec
 from mooring.sandbox.kubelet.containers import PodLife
 from mooring.sandbox.kubelet.scripts import Script
-from mooring.sandbox.programs.files import Volume
 from mooring.sandbox.programs.runs import Runs
 from mooring.sandbox.programs.sources import Sources
 from mooring.sandbox.programs.specs import (
@@ -25,6 +24,7 @@ from mooring.sandbox.programs.specs import (
     VolumeMount,
     VolumeSpec,
 )
+from mooring.sandbox.programs.volume import Volume
 from tests.calls import count_calls
 
 NOW = 1_700_000_000.0

@@ -9,7 +9,7 @@ import pytest
 from mooring.api.kinds import NODES, PODS
 from mooring.client.api_errors import ApiError
 from mooring.client.port import PatchType
-from mooring.sandbox.programs import files
+from mooring.sandbox.programs import volume
 from tests.sandbox.kubelet.kit import Nodes, condition, node, play
 
 Tree = dict[str, Any]
@@ -184,7 +184,7 @@ def test_cgroup_files_follow_a_resize() -> None:
 
 
 def test_resizes_without_end_leave_room_on_the_disk_of_the_node(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(files, "MOST_HISTORY", 100_000)
+    monkeypatch.setattr(volume, "MOST_HISTORY", 100_000)
 
     async def scene(stage: Nodes) -> None:
         mount = [{"name": "cgroups", "mountPath": "/host"}]

@@ -8,10 +8,11 @@ import tarfile
 import pytest
 
 from mooring.api.meta import ObjectMeta
-from mooring.sandbox.programs.files import Files, Mount, Volume
+from mooring.sandbox.programs.files import Files, Mount
 from mooring.sandbox.programs.program import Outcome, run_command
 from mooring.sandbox.programs.sources import Sources
 from mooring.sandbox.programs.specs import ContainerSpec
+from mooring.sandbox.programs.volume import Volume
 
 BYTES = bytes(range(256)).decode(errors="surrogateescape")
 

@@ -5,7 +5,8 @@ from __future__ import annotations
 import pytest
 
 from mooring.api.meta import ObjectMeta
-from mooring.sandbox.programs.files import File, FileError, Files, Mount, User, Volume
+from mooring.sandbox.programs.file import File, FileError
+from mooring.sandbox.programs.files import Files, Mount
 from mooring.sandbox.programs.kernel import Shares
 from mooring.sandbox.programs.program import run_program
 from mooring.sandbox.programs.sources import Sources
@@ -32,6 +33,8 @@ from mooring.sandbox.programs.specs import (
     VolumeMount,
     VolumeSpec,
 )
+from mooring.sandbox.programs.user import User
+from mooring.sandbox.programs.volume import Volume
 from mooring.sandbox.programs.volumes import SubPathError, Volumes, expand_sub_path
 
 SOURCES = Sources(

@@ -6,7 +6,6 @@ import pytest
 
 from mooring.api.meta import ObjectMeta
 from mooring.sandbox.programs.cgroups import Limits, pod_path
-from mooring.sandbox.programs.files import Volume
 from mooring.sandbox.programs.kernel import Shares, id_range
 from mooring.sandbox.programs.program import run_program
 from mooring.sandbox.programs.sources import Sources
@@ -21,6 +20,7 @@ from mooring.sandbox.programs.specs import (
     VolumeMount,
     VolumeSpec,
 )
+from mooring.sandbox.programs.volume import Volume
 from mooring.sandbox.programs.volumes import Volumes
 
 SOURCES = Sources(ObjectMeta(name="p", namespace="d"))

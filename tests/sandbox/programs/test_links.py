@@ -6,7 +6,7 @@ import stat
 
 import pytest
 
-from mooring.sandbox.programs.files import File, Volume
+from mooring.sandbox.programs.file import File
 from mooring.sandbox.programs.kernel import Shares
 from mooring.sandbox.programs.program import run_program
 from mooring.sandbox.programs.specs import (
@@ -18,6 +18,7 @@ from mooring.sandbox.programs.specs import (
     VolumeMount,
     VolumeSpec,
 )
+from mooring.sandbox.programs.volume import Volume
 from mooring.sandbox.programs.volumes import SubPathError, Volumes
 from tests.sandbox.programs.test_files import SOURCES
 

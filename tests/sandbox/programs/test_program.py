@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mooring.api.meta import ObjectMeta
-from mooring.sandbox.programs.files import Files, Mount, Volume
+from mooring.sandbox.programs.files import Files, Mount
 from mooring.sandbox.programs.images import UNKNOWN_IMAGE, find_image
 from mooring.sandbox.programs.program import Outcome, run_program
 from mooring.sandbox.programs.sources import Sources
@@ -20,6 +20,7 @@ from mooring.sandbox.programs.specs import (
     KeyRef,
     RestartRule,
 )
+from mooring.sandbox.programs.volume import Volume
 
 METADATA = ObjectMeta(name="web-0", namespace="shop", annotations={"index": "3"})
 SOURCES = Sources(METADATA)

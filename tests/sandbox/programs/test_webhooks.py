@@ -11,11 +11,12 @@ import pytest
 
 from mooring.api.meta import ObjectMeta
 from mooring.sandbox.programs.conversion import convert_resources
-from mooring.sandbox.programs.files import TEMPORARY, Files, Mount, Volume
+from mooring.sandbox.programs.files import TEMPORARY, Files, Mount
 from mooring.sandbox.programs.program import run_program
 from mooring.sandbox.programs.servers import AnswerPost
 from mooring.sandbox.programs.sources import Sources
 from mooring.sandbox.programs.specs import ContainerSpec
+from mooring.sandbox.programs.volume import Volume
 from mooring.sandbox.programs.webhooks import AdmissionWebhooks
 
 Tree = dict[str, Any]

@@ -6,12 +6,14 @@ import pytest
 
 from mooring.api.meta import ObjectMeta
 from mooring.sandbox.programs.environment import LONGEST, read_environment
-from mooring.sandbox.programs.files import MOST_HISTORY, File, Files, Mount, Volume
+from mooring.sandbox.programs.file import File
+from mooring.sandbox.programs.files import Files, Mount
 from mooring.sandbox.programs.probing import judge
 from mooring.sandbox.programs.program import Outcome, run_program
 from mooring.sandbox.programs.runs import Runs
 from mooring.sandbox.programs.sources import Sources
 from mooring.sandbox.programs.specs import ContainerSpec, EnvVar, ExecAction, Probe
+from mooring.sandbox.programs.volume import MOST_HISTORY, Volume
 from mooring.sandbox.programs.work import Work
 from tests.calls import count_calls
 

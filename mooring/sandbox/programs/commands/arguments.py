@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from mooring.sandbox.programs.errors import UnknownProgramError
-from mooring.sandbox.programs.files import File, FileError
+from mooring.sandbox.programs.file import File, FileError
 
 if TYPE_CHECKING:
     from mooring.sandbox.programs.shell import Shell

@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING, Final
 from mooring.sandbox.programs.arithmetic import Arithmetic
 from mooring.sandbox.programs.commands.arguments import find_if_known
 from mooring.sandbox.programs.errors import ExitError, ForeverError, ReturnError, UnknownProgramError
-from mooring.sandbox.programs.files import DENIED, EXECUTE, NO_FOLDER, NOT_THERE, READ, WRITE, FileError
+from mooring.sandbox.programs.file import DENIED, NO_FOLDER, NOT_THERE, FileError
+from mooring.sandbox.programs.user import EXECUTE, READ, WRITE
 
 if TYPE_CHECKING:
     from mooring.sandbox.programs.commands.arguments import Command

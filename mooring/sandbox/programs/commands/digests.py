@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Final
 
 from mooring.sandbox.programs.commands.arguments import split_options
 from mooring.sandbox.programs.errors import UnknownProgramError
-from mooring.sandbox.programs.files import FileError
+from mooring.sandbox.programs.file import FileError
 
 if TYPE_CHECKING:
     from mooring.sandbox.programs.commands.arguments import Command

@@ -8,7 +8,8 @@ from mooring.sandbox.programs.commands.arguments import split_options
 from mooring.sandbox.programs.commands.kernel import mounted_volumes
 from mooring.sandbox.programs.commands.listing import human
 from mooring.sandbox.programs.errors import UnknownProgramError
-from mooring.sandbox.programs.files import NOT_THERE, FileError, Volume
+from mooring.sandbox.programs.file import NOT_THERE, FileError
+from mooring.sandbox.programs.volume import Volume
 
 if TYPE_CHECKING:
     from mooring.sandbox.programs.commands.arguments import Command

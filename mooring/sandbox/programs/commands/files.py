@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING, Final
 from mooring.sandbox.programs.commands.arguments import attempt, find_if_known, split_options
 from mooring.sandbox.programs.commands.modes import changed_mode
 from mooring.sandbox.programs.errors import UnknownProgramError
-from mooring.sandbox.programs.files import LONGEST, LONGEST_PATH, NOT_THERE, File, FileError
+from mooring.sandbox.programs.file import LONGEST, NOT_THERE, File, FileError
+from mooring.sandbox.programs.files import LONGEST_PATH
 from mooring.sandbox.programs.patterns import compile_pattern
 from mooring.sandbox.programs.work import PER_UNIT, Work
 

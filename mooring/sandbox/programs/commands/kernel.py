@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Final
 
 from mooring.sandbox.programs.capabilities import ALL, has_capability
 from mooring.sandbox.programs.errors import UnknownProgramError
-from mooring.sandbox.programs.files import READ_ONLY, FileError
+from mooring.sandbox.programs.file import READ_ONLY, FileError
 from mooring.sandbox.programs.kernel import KERNEL_FOLDERS
 
 if TYPE_CHECKING:

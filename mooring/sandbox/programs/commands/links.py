@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final
 
 from mooring.sandbox.programs.commands.arguments import attempt, find_if_known, split_options
 from mooring.sandbox.programs.errors import UnknownProgramError
-from mooring.sandbox.programs.files import NOT_THERE, FileError
+from mooring.sandbox.programs.file import NOT_THERE, FileError
 
 if TYPE_CHECKING:
     from mooring.sandbox.programs.commands.arguments import Command

@@ -13,7 +13,7 @@ from zlib import crc32
 from mooring.sandbox.programs.commands.arguments import split_options
 from mooring.sandbox.programs.commands.users import group_name, user_name
 from mooring.sandbox.programs.errors import UnknownProgramError
-from mooring.sandbox.programs.files import File
+from mooring.sandbox.programs.file import File
 
 if TYPE_CHECKING:
     from mooring.sandbox.programs.commands.arguments import Command

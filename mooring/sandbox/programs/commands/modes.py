@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Final
 
 from mooring.sandbox.programs.commands.arguments import attempt
 from mooring.sandbox.programs.errors import UnknownProgramError
-from mooring.sandbox.programs.files import NOT_THERE, File
+from mooring.sandbox.programs.file import NOT_THERE, File
 
 if TYPE_CHECKING:
     from mooring.sandbox.programs.commands.arguments import Command

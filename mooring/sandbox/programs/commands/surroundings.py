@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final
 
 from mooring.sandbox.programs.environment import ANY, ANY_SERVICE, may_be_set
 from mooring.sandbox.programs.errors import UnknownProgramError
-from mooring.sandbox.programs.files import FileError
+from mooring.sandbox.programs.file import FileError
 
 if TYPE_CHECKING:
     from mooring.sandbox.programs.commands.arguments import Command

@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from mooring.sandbox.programs.errors import UnknownProgramError
-from mooring.sandbox.programs.files import User
 from mooring.sandbox.programs.images import Image
+from mooring.sandbox.programs.user import User
 
 if TYPE_CHECKING:
     from mooring.sandbox.programs.commands.arguments import Command
