@@ -155,8 +155,8 @@ class Checker:
 
     def _deleted(self, entry: Entry, pod: Pod) -> None:
         """A pod is deleted, with or without a grace period."""
+        self._reports.deleted(pod)
         if entry.client.startswith("scheduler"):
-            self._reports.preempted(pod)
             if self._replicas and entry.client != self.leader:
                 self.violate("only the leader preempts", f"{entry.client} deleted pod {pod.key}")
             if pod.priority >= self._top_priority:

@@ -15,19 +15,20 @@ _IN_MEMORY = " (in kube-scheduler memory)."
 
 
 class Reports:
-    """Where pods were bound, and from where schedulers deleted pods, by uid."""
+    """Where pods were bound, and from where they were deleted, by uid. Deletion by anyone counts: a scheduler
+    may delete a victim that is being deleted already, which changes nothing."""
 
     def __init__(self) -> None:
         self._bound: dict[str, str] = {}
         self._bound_at: dict[str, float] = {}
-        self._preempted: dict[str, str] = {}
+        self._deleted: dict[str, str] = {}
 
     def bound(self, pod: Pod, at: float) -> None:
         self._bound[pod.uid] = pod.node
         self._bound_at[pod.uid] = at
 
-    def preempted(self, pod: Pod) -> None:
-        self._preempted[pod.uid] = pod.node
+    def deleted(self, pod: Pod) -> None:
+        self._deleted[pod.uid] = pod.node
 
     def problems_of(self, entry: Entry, event: Tree) -> Iterator[str]:
         """Yield what an event reports although it did not happen. A victim may be one that is still being
@@ -42,7 +43,7 @@ class Reports:
             return
         for reason, pattern, happened in (
             ("Scheduled", _ASSIGNED, self._bound),
-            ("Preempted", _PREEMPTED, self._preempted),
+            ("Preempted", _PREEMPTED, self._deleted),
         ):
             if event.get("reason") == reason:
                 match = pattern.fullmatch(message)
