@@ -87,9 +87,10 @@ def ask_page(data: bytes) -> object:
         return "no request"
     pairs = tree.get("query")
     query = "&".join(
-        f"{quote(k)}={quote(str(v))}" for k, v in (pairs if isinstance(pairs, dict) else {}).items()
+        f"{quote(k, errors='replace')}={quote(str(v), errors='replace')}"
+        for k, v in (pairs if isinstance(pairs, dict) else {}).items()
     )
-    path = quote(str(tree.get("path")), safe="/%")
+    path = quote(str(tree.get("path")), safe="/%", errors="replace")
     head = (
         f"GET /{path.lstrip('/')}?{query} HTTP/1.1\r\nHost: {_HOST}\r\nAuthorization: Bearer {_TOKEN}\r\n\r\n"
     )

@@ -1,4 +1,4 @@
-"""A file as programs see it, and what they are told where it cannot be read or written."""
+"""A file of a container, and the messages of the C library where it cannot be read or written."""
 
 from __future__ import annotations
 
